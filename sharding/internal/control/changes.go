@@ -100,7 +100,7 @@ func (t *table) entomb(r Retirement) {
 		epoch: r.Epoch, base: r.Base, positions: r.Positions, travelling: known, phase: PhaseRetired,
 		since: t.control().now.Wall, decision: "reported as retired to a new coordinator",
 	})
-	t.luggage.drop(r.Shard)
+	t.snapshots.drop(r.Shard)
 	t.changed[r.Shard] = true
 }
 
@@ -130,7 +130,7 @@ func (t *table) retire(id protocol.ShardID, why string) {
 		epoch: epoch, base: s.base,
 		positions: s.positions, travelling: s.travelling, phase: PhaseRetired, since: t.control().now.Wall, decision: why,
 	})
-	t.luggage.drop(id)
+	t.snapshots.drop(id)
 	delete(t.wanted, id)
 	t.changed[id] = true
 }
@@ -230,12 +230,14 @@ func (t *table) accepts(shards uint32, goesByMap bool) bool {
 }
 
 // holds notes which version of the map of this coordinator a region holds.
-func (r *roster) holds(node gossip.NodeID, version uint64) { r.held[node] = max(r.held[node], version) }
+func (r *regions) holds(node gossip.NodeID, version uint64) {
+	r.held[node] = max(r.held[node], version)
+}
 
 // heldByAll returns the lowest version of the map that a region holds.
-func (r *roster) heldByAll() uint64 {
+func (r *regions) heldByAll() uint64 {
 	least := ^uint64(0)
-	for node := range r.regions { //quorate:unordered a minimum
+	for node := range r.registrations { //quorate:unordered a minimum
 		least = min(least, r.held[node])
 	}
 	return least

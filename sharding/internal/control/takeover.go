@@ -96,8 +96,8 @@ func (h *host) told() uint32 {
 
 // takesOver reports whether sets of former layouts may have ids of remembered entities: some region remembers its
 // entities, and none has heard that nothing is left of what was before the present layout.
-func (r *roster) takesOver(present protocol.Layout) (takes bool) {
-	for _, reg := range r.regions { //quorate:unordered a question about all
+func (r *regions) takesOver(present protocol.Layout) (takes bool) {
+	for _, reg := range r.registrations { //quorate:unordered a question about all
 		if reg.Takeover == 2+uint32(present.Number) {
 			return false
 		}

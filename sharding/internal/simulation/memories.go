@@ -241,8 +241,8 @@ func (r *recollection) give(j *runtime.Job) {
 // elsewhere.
 func (c *Cluster) Unpacked() error {
 	for _, n := range c.World.Nodes() {
-		if i := Control(n).Inspect(KindName); i.Luggage > 0 {
-			return fmt.Errorf("%s has the memory of entities of %d shards on their way", n.ID(), i.Luggage)
+		if i := Control(n).Inspect(KindName); i.HeldSnapshots > 0 {
+			return fmt.Errorf("%s has the memory of entities of %d shards on their way", n.ID(), i.HeldSnapshots)
 		}
 		region, left := c.Ledger.nodes[n.ID()].region, 0
 		region.EachSlot(func(sl *runtime.Slot) {

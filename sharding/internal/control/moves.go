@@ -29,17 +29,17 @@ const (
 	historySize = 256
 )
 
-// agenda is the part of a coordinator that knows which shards are to move, which are on their
+// moves is the part of a coordinator that knows which shards are to move, which are on their
 // way, and which were. Invariants, between steps:
 //
-//	A1  a shard takes part in at most one move, and moves holds every move under way;
+//	A1  a shard takes part in at most one move, and active holds every move under way;
 //	A2  the shard of every plan is in planned, below the home that it had when the plan was
 //	    made; a shard in planned that has no plan any more is passed over.
-type agenda struct {
+type moves struct {
 	shared
 	plans   map[protocol.ShardID]plan            // Shards of leaving or drained regions whose stop has not begun.
 	planned map[gossip.NodeID][]protocol.ShardID // The shards of plans by their homes, in the order in which their moves begin.
-	moves   map[protocol.ShardID]*move           // The moves under way.
+	active  map[protocol.ShardID]*move           // The moves under way, by shard.
 	history history
 }
 
@@ -70,23 +70,23 @@ func (m *move) strand() {
 }
 
 // intend plans that a shard goes to a node, away from a home that is to hand it back.
-func (a *agenda) intend(id protocol.ShardID, home, to gossip.NodeID, reason string) {
-	a.plans[id] = plan{to: to, reason: home.String() + " " + reason}
-	a.planned[home] = append(a.planned[home], id)
+func (ms *moves) intend(id protocol.ShardID, home, to gossip.NodeID, reason string) {
+	ms.plans[id] = plan{to: to, reason: home.String() + " " + reason}
+	ms.planned[home] = append(ms.planned[home], id)
 }
 
 // homes returns the nodes with shards that are planned to move away, sorted.
-func (a *agenda) homes() []gossip.NodeID { return sortedNodes(a.planned) }
+func (ms *moves) homes() []gossip.NodeID { return sortedNodes(ms.planned) }
 
 // next takes up the plan that is first in the order of a home; false: there is none.
-func (a *agenda) next(home gossip.NodeID) (protocol.ShardID, plan, bool) {
-	for len(a.planned[home]) > 0 {
-		id := a.planned[home][0]
-		if a.planned[home] = a.planned[home][1:]; len(a.planned[home]) == 0 {
-			delete(a.planned, home)
+func (ms *moves) next(home gossip.NodeID) (protocol.ShardID, plan, bool) {
+	for len(ms.planned[home]) > 0 {
+		id := ms.planned[home][0]
+		if ms.planned[home] = ms.planned[home][1:]; len(ms.planned[home]) == 0 {
+			delete(ms.planned, home)
 		}
-		if p, known := a.plans[id]; known {
-			delete(a.plans, id)
+		if p, known := ms.plans[id]; known {
+			delete(ms.plans, id)
 			return id, p, true
 		}
 	}
@@ -94,34 +94,34 @@ func (a *agenda) next(home gossip.NodeID) (protocol.ShardID, plan, bool) {
 }
 
 // drop gives up the plan for a shard, if there is one, and dropAll gives up all plans.
-func (a *agenda) drop(id protocol.ShardID) { delete(a.plans, id) }
+func (ms *moves) drop(id protocol.ShardID) { delete(ms.plans, id) }
 
 // cancel takes a move out that will have no next home, and leaves no trace of it.
-func (a *agenda) cancel(id protocol.ShardID) { delete(a.moves, id) }
+func (ms *moves) cancel(id protocol.ShardID) { delete(ms.active, id) }
 
-func (a *agenda) dropAll() {
-	clear(a.plans)
-	clear(a.planned)
+func (ms *moves) dropAll() {
+	clear(ms.plans)
+	clear(ms.planned)
 }
 
 // dropFrom gives up the plans for the shards of a home.
-func (a *agenda) dropFrom(home gossip.NodeID) {
-	for _, id := range a.planned[home] {
-		a.drop(id)
+func (ms *moves) dropFrom(home gossip.NodeID) {
+	for _, id := range ms.planned[home] {
+		ms.drop(id)
 	}
-	delete(a.planned, home)
+	delete(ms.planned, home)
 }
 
 // begin enters a move of a shard, which begins now.
-func (a *agenda) begin(id protocol.ShardID, m move) {
-	m.at, m.started = a.now(), a.control().now.Wall
-	a.moves[id] = &m
+func (ms *moves) begin(id protocol.ShardID, m move) {
+	m.at, m.started = ms.now(), ms.control().now.Wall
+	ms.active[id] = &m
 }
 
 // land says to which of the open regions a shard that has stopped goes, and why. False: no move
 // of the shard has such a target, and if it had another one it has lost it.
-func (a *agenda) land(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) (to gossip.NodeID, reason string, ok bool) {
-	m := a.moves[id]
+func (ms *moves) land(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) (to gossip.NodeID, reason string, ok bool) {
+	m := ms.active[id]
 	if m == nil {
 		return gossip.NodeID{}, "", false
 	}
@@ -133,8 +133,8 @@ func (a *agenda) land(id protocol.ShardID, from gossip.NodeID, open []gossip.Nod
 }
 
 // aim notes which home a shard got by a decision, if the shard is on its way.
-func (a *agenda) aim(id protocol.ShardID, node gossip.NodeID, decision string) {
-	m := a.moves[id]
+func (ms *moves) aim(id protocol.ShardID, node gossip.NodeID, decision string) {
+	m := ms.active[id]
 	if m == nil {
 		return
 	}
@@ -146,60 +146,60 @@ func (a *agenda) aim(id protocol.ShardID, node gossip.NodeID, decision string) {
 
 // end ends the move of a shard, and reports whether there was one. The move evened out the load
 // unless it was a handing back.
-func (a *agenda) end(id protocol.ShardID, how Outcome) (moved Moved, handBack, ok bool) {
-	m := a.moves[id]
+func (ms *moves) end(id protocol.ShardID, how Outcome) (moved Moved, handBack, ok bool) {
+	m := ms.active[id]
 	if m == nil {
 		return Moved{}, false, false
 	}
-	delete(a.moves, id)
+	delete(ms.active, id)
 	moved = Moved{
-		Shard: id, From: m.from, To: m.to, Started: m.started, Ended: a.control().now.Wall, Outcome: how, Reason: m.reason,
+		Shard: id, From: m.from, To: m.to, Started: m.started, Ended: ms.control().now.Wall, Outcome: how, Reason: m.reason,
 	}
-	a.history.add(moved)
+	ms.history.add(moved)
 	return moved, m.handBack, true
 }
 
 // isPlanned reports whether a shard is planned to move, and isMoving whether it is on its way.
-func (a *agenda) isPlanned(id protocol.ShardID) bool {
-	_, planned := a.plans[id]
+func (ms *moves) isPlanned(id protocol.ShardID) bool {
+	_, planned := ms.plans[id]
 	return planned
 }
 
-func (a *agenda) isMoving(id protocol.ShardID) bool { return a.moves[id] != nil }
+func (ms *moves) isMoving(id protocol.ShardID) bool { return ms.active[id] != nil }
 
 // at returns a copy of the move of a shard that is on its way: who looks at it changes nothing.
-func (a *agenda) at(id protocol.ShardID) move { return *a.moves[id] }
+func (ms *moves) at(id protocol.ShardID) move { return *ms.active[id] }
 
 // heading returns to which node a shard is to move, or is on its way; zero: to none yet.
-func (a *agenda) heading(id protocol.ShardID) gossip.NodeID {
-	if p, ok := a.plans[id]; ok {
+func (ms *moves) heading(id protocol.ShardID) gossip.NodeID {
+	if p, ok := ms.plans[id]; ok {
 		return p.to
 	}
-	if m := a.moves[id]; m != nil {
+	if m := ms.active[id]; m != nil {
 		return m.to
 	}
 	return gossip.NodeID{}
 }
 
 // purpose returns to which node a shard is on its way, or is to move, and why.
-func (a *agenda) purpose(id protocol.ShardID) (to gossip.NodeID, reason string) {
-	if m := a.moves[id]; m != nil {
+func (ms *moves) purpose(id protocol.ShardID) (to gossip.NodeID, reason string) {
+	if m := ms.active[id]; m != nil {
 		return m.to, m.reason
 	}
-	p := a.plans[id]
+	p := ms.plans[id]
 	return p.to, p.reason
 }
 
 // underWay returns how many shards are on their way, and inFlight returns them, sorted.
-func (a *agenda) underWay() int { return len(a.moves) }
+func (ms *moves) underWay() int { return len(ms.active) }
 
-func (a *agenda) inFlight() []protocol.ShardID { return slices.Sorted(maps.Keys(a.moves)) }
+func (ms *moves) inFlight() []protocol.ShardID { return slices.Sorted(maps.Keys(ms.active)) }
 
 // young returns how many shards each region hands back that have not been on their way for long.
-func (a *agenda) young() map[gossip.NodeID]int {
+func (ms *moves) young() map[gossip.NodeID]int {
 	young := map[gossip.NodeID]int{}
-	for _, m := range a.moves { //quorate:unordered a count
-		if m.handBack && a.now().Sub(m.at) < waveAge {
+	for _, m := range ms.active { //quorate:unordered a count
+		if m.handBack && ms.now().Sub(m.at) < waveAge {
 			young[m.from]++
 		}
 	}
@@ -208,11 +208,11 @@ func (a *agenda) young() map[gossip.NodeID]int {
 
 // handsBack reports whether shards are on their way from regions that leave, or are planned
 // to be.
-func (a *agenda) handsBack() bool {
-	if len(a.plans) > 0 {
+func (ms *moves) handsBack() bool {
+	if len(ms.plans) > 0 {
 		return true
 	}
-	for _, m := range a.moves { //quorate:unordered any
+	for _, m := range ms.active { //quorate:unordered any
 		if m.handBack {
 			return true
 		}
@@ -221,13 +221,13 @@ func (a *agenda) handsBack() bool {
 }
 
 // past returns the last moves that have ended, the oldest first, and pastOf those of a shard.
-func (a *agenda) past() []Moved { return a.history.all() }
+func (ms *moves) past() []Moved { return ms.history.all() }
 
-func (a *agenda) pastOf(id protocol.ShardID) []Moved { return a.history.of(id) }
+func (ms *moves) pastOf(id protocol.ShardID) []Moved { return ms.history.of(id) }
 
-// String describes the agenda in a part of a line.
-func (a *agenda) String() string {
-	return fmt.Sprintf("moves %d planned %d", len(a.moves), len(a.plans))
+// String describes the moves in a part of a line.
+func (ms *moves) String() string {
+	return fmt.Sprintf("moves %d planned %d", len(ms.active), len(ms.plans))
 }
 
 // history holds the last moves, in a ring.

@@ -48,7 +48,7 @@ func carries(m control.Message) bool {
 func (f *fleet) unpacked(nodes ...*peer) {
 	f.t.Helper()
 	for _, n := range nodes {
-		require.Zero(f.t, n.Inspect("k").Luggage, "%s", n.id)
+		require.Zero(f.t, n.Inspect("k").HeldSnapshots, "%s", n.id)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestTheMemoryOfAHomeThatDiedIsGone(t *testing.T) {
 	nodes[0].step(control.Move{Kind: "k", Shard: s, To: nodes[1].id, ID: 1})
 	f.run(time.Second)
 	require.NotEmpty(t, nodes[1].hosting[s].Snapshots)
-	require.Equal(t, 1, nodes[0].Inspect("k").Luggage)
+	require.Equal(t, 1, nodes[0].Inspect("k").HeldSnapshots)
 	nodes[1].dead = true
 	f.set(gossip.Down, nodes[1])
 	f.remove(nodes[1])

@@ -16,31 +16,31 @@ import (
 // its caches and pools warm up under a part of the load. Every strategy that goes by capacities
 // obeys, since it is the capacities of its requests that say it.
 
-// warmth is the part of a roster that knows how long regions have been there. Invariants,
+// slowStart is the part of the regions that knows how long regions have been there. Invariants,
 // between steps:
 //
 //	W1  while the region that came first stays, the part of no region falls, so that a slow start
 //	    never moves a shard away from the region that starts;
 //	W2  a region that came while none had been there for the time of a slow start has its whole
 //	    part: a cluster that starts, starts at once.
-type warmth struct {
+type slowStart struct {
 	shared
 	came map[gossip.NodeID]machine.Instant // When the region of a node came, by this node's clock.
 }
 
-// noted takes the age of a region from its registration. One that does not say has been there for
-// long. What was under way for longer says less, so that the earliest time is nearest the truth.
-func (w *warmth) noted(node gossip.NodeID, age time.Duration) {
+// noted records the age that a region's registration gives. A region that gives none has been there for long. A
+// registration that was under way for longer gives a lower age, so the earliest time is nearest the truth.
+func (s *slowStart) noted(node gossip.NodeID, age time.Duration) {
 	if age <= 0 {
 		age = MaxAge
 	}
-	at, known := w.came[node]
-	if since := w.now().Add(-age); !known || since < at {
-		w.came[node] = since
+	at, known := s.came[node]
+	if since := s.now().Add(-age); !known || since < at {
+		s.came[node] = since
 	}
 }
 
-func (w *warmth) forget(node gossip.NodeID) { delete(w.came, node) }
+func (s *slowStart) forget(node gossip.NodeID) { delete(s.came, node) }
 
 // The part of its capacity, in percent, with which a region starts, and the steps in which the
 // part rises.
@@ -51,10 +51,10 @@ const (
 )
 
 // percent returns the part of its capacity that a region is to have now.
-func (w *warmth) percent(node gossip.NodeID) uint64 {
-	at, slow := w.came[node], w.kind.timings.SlowStart
-	age := w.now().Sub(at)
-	if slow <= 0 || age >= slow || at < w.first().Add(slow) {
+func (s *slowStart) percent(node gossip.NodeID) uint64 {
+	at, slow := s.came[node], s.kind.timings.SlowStart
+	age := s.now().Sub(at)
+	if slow <= 0 || age >= slow || at < s.first().Add(slow) {
 		return fullPercent
 	}
 	risen := uint64(coldPercent) + uint64(fullPercent-coldPercent)*uint64(max(age, 0))/uint64(slow)
@@ -62,18 +62,18 @@ func (w *warmth) percent(node gossip.NodeID) uint64 {
 }
 
 // first returns when the first of the regions came.
-func (w *warmth) first() machine.Instant {
+func (s *slowStart) first() machine.Instant {
 	first := machine.Never
-	for _, at := range w.came { //quorate:unordered a minimum
+	for _, at := range s.came { //quorate:unordered a minimum
 		first = min(first, at)
 	}
 	return first
 }
 
 // starting says in words that a region starts slowly, empty if it does not.
-func (w *warmth) starting(node gossip.NodeID) string {
-	if p := w.percent(node); p < fullPercent {
-		return fmt.Sprintf("%s starts with %d%% of its part, which rises for %v", node, p, w.kind.timings.SlowStart)
+func (s *slowStart) starting(node gossip.NodeID) string {
+	if p := s.percent(node); p < fullPercent {
+		return fmt.Sprintf("%s starts with %d%% of its part, which rises for %v", node, p, s.kind.timings.SlowStart)
 	}
 	return ""
 }
@@ -83,11 +83,11 @@ func (w *warmth) starting(node gossip.NodeID) string {
 // They are in the proportions that count, so that nothing changes while no region starts. The
 // products stay below [allocation.CapacityMax], where the steps of small capacities vanish beside
 // capacities near it.
-func (w *warmth) scale(all []allocation.RegionState, nodes []gossip.NodeID) {
+func (s *slowStart) scale(all []allocation.RegionState, nodes []gossip.NodeID) {
 	percents, starts := make([]uint64, len(all)), false
 	most := uint64(1)
 	for i := range all {
-		percents[i] = w.percent(nodes[i])
+		percents[i] = s.percent(nodes[i])
 		starts = starts || percents[i] < fullPercent
 		most = max(most, capacityOf(&all[i]))
 	}

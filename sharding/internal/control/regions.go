@@ -14,37 +14,37 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Who may host shards: meet and query ask the nodes, answered and admit note what they say,
+// Who may host shards: queryNew and query ask the nodes, answered and admit record what they say,
 // open tells when all have answered, forget strikes a fenced node out. Then come the questions
 // about the regions, and last what a strategy is told of them.
 
-// roster is the part of a coordinator that knows who may host shards, and who has answered.
+// regions is the part of a coordinator that knows which nodes may host shards, and which of them have answered.
 // Invariants, between steps:
 //
 //	R1  peers holds every node that may host a shard: the members that run sharding, and
 //	    removed nodes until they are fenced;
-//	R2  a roster opens once no peer is silent any more, and stays open;
+//	R2  allocation opens once no peer is silent any more, and stays open;
 //	R3  every region has the settings of the kind, and the number of its registration only
 //	    grows.
-type roster struct {
+type regions struct {
 	shared
-	peers     map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
-	followers map[gossip.NodeID]bool         // The peers without a region that know of layouts.
-	held      map[gossip.NodeID]uint64       // Which version of the map of this coordinator each region holds; 0: none.
-	opened    bool                           // All peers have answered or are fenced: the coordinator may allocate.
-	regions   map[gossip.NodeID]Registration // The last registration of each region.
-	hosting   string                         // Under which rule the regions host, as the first of them has said.
-	warmth    warmth
-	loads     loads
-	cameAt    machine.Instant // When the last region that can host came.
-	settleAt  machine.Instant // When the first allocation waits for further regions no longer.
+	peers         map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
+	followers     map[gossip.NodeID]bool         // The peers without a region that know of layouts.
+	held          map[gossip.NodeID]uint64       // Which version of the map of this coordinator each region holds; 0: none.
+	opened        bool                           // All peers have answered or are fenced: the coordinator may allocate.
+	registrations map[gossip.NodeID]Registration // The last registration of each region.
+	hosting       string                         // Under which rule the regions host, as the first of them has said.
+	slowStart     slowStart
+	loads         loads
+	cameAt        machine.Instant // When the last region that can host came.
+	settleAt      machine.Instant // When the first allocation waits for further regions no longer.
 }
 
-// meet asks nodes that may host shards and were not asked before: also nodes that are
+// queryNew sends the query to nodes that may host shards and were not asked before: also nodes that are
 // removed and not fenced, which cannot answer and are waited for. Nodes that this node never
 // knew as members are fenced by the time a coordinator starts: the singleton rule waits for
 // that.
-func (r *roster) meet() {
+func (r *regions) queryNew() {
 	for _, node := range sortedNodes(r.control().serving) {
 		if _, known := r.peers[node]; !known {
 			r.peers[node] = false
@@ -54,7 +54,7 @@ func (r *roster) meet() {
 }
 
 // query asks the peers that have not answered once more.
-func (r *roster) query() {
+func (r *regions) query() {
 	for _, node := range r.silent() {
 		r.ask(node)
 	}
@@ -62,14 +62,14 @@ func (r *roster) query() {
 
 // ask sends the query to a node, unless the node was removed and cannot answer: then the
 // coordinator waits for its fence.
-func (r *roster) ask(node gossip.NodeID) {
+func (r *regions) ask(node gossip.NodeID) {
 	if r.control().state.Member(node) != nil {
 		r.kind.send(node, Query{Kind: r.kind.name, Term: r.term})
 	}
 }
 
 // silent returns the peers that have not answered, sorted.
-func (r *roster) silent() []gossip.NodeID {
+func (r *regions) silent() []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for node, answered := range r.peers { //quorate:unordered sorted below
 		if !answered {
@@ -81,18 +81,18 @@ func (r *roster) silent() []gossip.NodeID {
 }
 
 // isPeer reports whether the query goes to a node, and awaits whether its answer is missing.
-func (r *roster) isPeer(node gossip.NodeID) bool {
+func (r *regions) isPeer(node gossip.NodeID) bool {
 	_, asked := r.peers[node]
 	return asked
 }
 
-func (r *roster) awaits(node gossip.NodeID) bool { return r.isPeer(node) && !r.peers[node] }
+func (r *regions) awaits(node gossip.NodeID) bool { return r.isPeer(node) && !r.peers[node] }
 
 // answered notes that a peer has answered the query.
-func (r *roster) answered(node gossip.NodeID) { r.peers[node] = true }
+func (r *regions) answered(node gossip.NodeID) { r.peers[node] = true }
 
-// open opens the roster once all peers have answered or are fenced, and reports whether that is now.
-func (r *roster) open() (now bool) {
+// open opens allocation once all peers have answered or are fenced, and reports whether that is now.
+func (r *regions) open() (now bool) {
 	if !r.opened && len(r.silent()) == 0 {
 		r.opened, now = true, true
 		r.control().out.Decide("coordinator", r.kind.name, "opened", fmt.Sprintf("all %d members have answered or are fenced", len(r.peers)))
@@ -100,10 +100,10 @@ func (r *roster) open() (now bool) {
 	return now
 }
 
-func (r *roster) isOpen() bool { return r.opened }
+func (r *regions) isOpen() bool { return r.opened }
 
 // admit registers a region, or refuses it by the settings that count for it.
-func (r *roster) admit(from gossip.NodeID, reg Registration, settings Settings) bool {
+func (r *regions) admit(from gossip.NodeID, reg Registration, settings Settings) bool {
 	mine := r.kind.settings
 	mine.Hosting = cmp.Or(r.hosting, mine.Hosting)
 	if refusal, differ := mine.Difference(r.kind.name, settings); differ {
@@ -112,52 +112,52 @@ func (r *roster) admit(from gossip.NodeID, reg Registration, settings Settings) 
 	}
 	r.hosting = cmp.Or(mine.Hosting, settings.Hosting)
 	if !reg.Proxy {
-		r.warmth.noted(from, reg.Age)
+		r.slowStart.noted(from, reg.Age)
 	}
-	if last, known := r.regions[from]; known {
+	if last, known := r.registrations[from]; known {
 		if reg.Number >= last.Number { // Otherwise a later registration has overtaken this one.
-			r.regions[from] = reg
+			r.registrations[from] = reg
 		}
 		return true
 	}
-	r.regions[from] = reg
+	r.registrations[from] = reg
 	if !reg.Proxy {
 		r.cameAt = r.now()
 		r.settleAt = r.now().Add(r.kind.timings.Settle)
 		r.control().out.Arm(settleTimer{r.kind.name}, r.settleAt)
-		if slowly := r.warmth.starting(from); slowly != "" {
+		if slowly := r.slowStart.starting(from); slowly != "" {
 			r.control().out.Decide("allocation", r.kind.name, "slow start", slowly)
 		}
 	}
 	return true
 }
 
-// forget strikes out a node that can host no shard any more.
-func (r *roster) forget(node gossip.NodeID) {
+// forget removes a node that can host no shard any more.
+func (r *regions) forget(node gossip.NodeID) {
 	delete(r.peers, node)
 	delete(r.followers, node)
 	delete(r.held, node)
-	delete(r.regions, node)
-	r.warmth.forget(node)
+	delete(r.registrations, node)
+	r.slowStart.forget(node)
 }
 
 // hasRegion reports whether the region of a node is registered, and nodes returns the nodes
 // of all regions, sorted.
-func (r *roster) hasRegion(node gossip.NodeID) bool {
-	_, known := r.regions[node]
+func (r *regions) hasRegion(node gossip.NodeID) bool {
+	_, known := r.registrations[node]
 	return known
 }
 
-func (r *roster) nodes() []gossip.NodeID { return sortedNodes(r.regions) }
+func (r *regions) nodes() []gossip.NodeID { return sortedNodes(r.registrations) }
 
 // isEmpty reports whether no region is registered, and all nodes have answered.
-func (r *roster) isEmpty() bool { return r.opened && len(r.regions) == 0 }
+func (r *regions) isEmpty() bool { return r.opened && len(r.registrations) == 0 }
 
 // suffices reports whether there are regions to allocate to. Only the first allocation waits
 // for further regions, so that the first region does not get all shards.
-func (r *roster) suffices(first bool) bool {
+func (r *regions) suffices(first bool) bool {
 	hosts := 0
-	for _, reg := range r.regions { //quorate:unordered a count
+	for _, reg := range r.registrations { //quorate:unordered a count
 		if !reg.Proxy {
 			hosts++
 		}
@@ -168,16 +168,16 @@ func (r *roster) suffices(first bool) bool {
 
 // settles returns when the first allocation waits for further regions no longer, and
 // isSettled reports whether that time has come.
-func (r *roster) settles() machine.Instant { return r.settleAt }
+func (r *regions) settles() machine.Instant { return r.settleAt }
 
-func (r *roster) isSettled() bool { return r.now() >= r.settleAt }
+func (r *regions) isSettled() bool { return r.now() >= r.settleAt }
 
-// parters returns the nodes of the regions that are to hand back their shards, and why: the member
+// departing returns the nodes of the regions that are to hand back their shards, each with the reason: the member
 // leaves, or it is drained and there is another that can take them. None does when all leave together.
-func (r *roster) parters() map[gossip.NodeID]string {
+func (r *regions) departing() map[gossip.NodeID]string {
 	parting := map[gossip.NodeID]string{}
 	spared := r.sparesDrained()
-	for node, reg := range r.regions { //quorate:unordered each entry by itself
+	for node, reg := range r.registrations { //quorate:unordered each entry by itself
 		switch m := r.control().state.Member(node); {
 		case m == nil || r.control().together:
 		case m.Status == gossip.Leaving || m.Status == gossip.Exiting:
@@ -191,7 +191,7 @@ func (r *roster) parters() map[gossip.NodeID]string {
 
 // eligible returns the regions that may be given shards, sorted: those of drained nodes only while
 // there is no other.
-func (r *roster) eligible() []gossip.NodeID {
+func (r *regions) eligible() []gossip.NodeID {
 	if nodes := r.able(false); len(nodes) > 0 {
 		return nodes
 	}
@@ -199,17 +199,17 @@ func (r *roster) eligible() []gossip.NodeID {
 }
 
 // sparesDrained reports whether the regions of drained nodes need not host.
-func (r *roster) sparesDrained() bool { return len(r.able(false)) > 0 }
+func (r *regions) sparesDrained() bool { return len(r.able(false)) > 0 }
 
 // isDrained reports whether a node is drained, as far as its region has said.
-func (r *roster) isDrained(node gossip.NodeID) bool { return r.regions[node].Drained }
+func (r *regions) isDrained(node gossip.NodeID) bool { return r.registrations[node].Drained }
 
 // able returns the regions that can host, of drained nodes or of the others, sorted.
-func (r *roster) able(drained bool) []gossip.NodeID {
+func (r *regions) able(drained bool) []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for _, node := range r.nodes() {
 		m := r.control().state.Member(node)
-		if reg := r.regions[node]; m != nil && !reg.Proxy && !reg.Suspended && reg.Drained == drained &&
+		if reg := r.registrations[node]; m != nil && !reg.Proxy && !reg.Suspended && reg.Drained == drained &&
 			r.kind.couldTake(m) && r.control().state.Reachable(node) {
 			nodes = append(nodes, node)
 		}
@@ -218,7 +218,7 @@ func (r *roster) able(drained bool) []gossip.NodeID {
 }
 
 // digest adds the regions that may be given shards to a digest.
-func (r *roster) digest(h uint64) uint64 {
+func (r *regions) digest(h uint64) uint64 {
 	for _, node := range r.eligible() {
 		h = mix(h, node.String())
 	}
@@ -235,7 +235,7 @@ func mix(h uint64, text string) uint64 {
 
 // fitness says whether this is a good time to move shards. A joining member that is
 // unreachable is left out: it hosts nothing, and may stay unreachable for long.
-func (r *roster) fitness() allocation.Fitness {
+func (r *regions) fitness() allocation.Fitness {
 	f := allocation.Fitness{OneVersion: true, NoneJoining: true, NoneUnreachable: true}
 	st := r.control().state
 	version, first := "", true
@@ -275,22 +275,22 @@ func regionID(n gossip.NodeID) allocation.Region {
 }
 
 // nodesByRegion returns the nodes of the regions by the names that strategies use.
-func (r *roster) nodesByRegion() map[allocation.Region]gossip.NodeID {
+func (r *regions) nodesByRegion() map[allocation.Region]gossip.NodeID {
 	nodes := map[allocation.Region]gossip.NodeID{}
-	for node := range r.regions { //quorate:unordered each entry by itself
+	for node := range r.registrations { //quorate:unordered each entry by itself
 		nodes[regionID(node)] = node
 	}
 	return nodes
 }
 
 // listed reports whether the region of a node is among those that a request describes.
-func (r *roster) listed(node gossip.NodeID) bool {
-	reg, known := r.regions[node]
+func (r *regions) listed(node gossip.NodeID) bool {
+	reg, known := r.registrations[node]
 	return known && !reg.Proxy && r.control().state.Member(node) != nil
 }
 
 // states describes the regions to a strategy, each with its shards.
-func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocation.RegionState {
+func (r *regions) states(shards map[gossip.NodeID][]allocation.Shard) []allocation.RegionState {
 	st := r.control().state
 	spared := r.sparesDrained()
 	var all []allocation.RegionState
@@ -300,7 +300,7 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 		if !r.listed(node) {
 			continue
 		}
-		m, reg := st.Member(node), r.regions[node]
+		m, reg := st.Member(node), r.registrations[node]
 		all = append(all, allocation.RegionState{
 			ID: regionID(node), Zone: m.Zone, Roles: m.Roles, Version: m.AppVersion,
 			Leaving: !r.kind.couldTake(m) || reg.Drained && spared, Suspended: reg.Suspended, Unreachable: !st.Reachable(node),
@@ -309,7 +309,7 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 		nodes, regs = append(nodes, node), append(regs, reg)
 	}
 	r.loads.expect(all, regs)
-	r.warmth.scale(all, nodes)
+	r.slowStart.scale(all, nodes)
 	slices.SortFunc(all, func(a, b allocation.RegionState) int {
 		switch {
 		case a.ID < b.ID:
@@ -322,7 +322,7 @@ func (r *roster) states(shards map[gossip.NodeID][]allocation.Shard) []allocatio
 	return all
 }
 
-// String describes the roster in a part of a line.
-func (r *roster) String() string {
-	return fmt.Sprintf("opened %t peers %d silent %d regions %d", r.opened, len(r.peers), len(r.silent()), len(r.regions))
+// String describes the regions in a part of a line.
+func (r *regions) String() string {
+	return fmt.Sprintf("opened %t peers %d silent %d regions %d", r.opened, len(r.peers), len(r.silent()), len(r.registrations))
 }

@@ -12,69 +12,69 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// luggageMost bounds the snapshots that a coordinator has on their way, in bytes as
+// maxHeldSnapshots bounds the snapshots that a coordinator has on their way, in bytes as
 // [protocol.SizeOf] counts them. What comes beyond it goes on without its memory.
-const luggageMost = 64 << 20
+const maxHeldSnapshots = 64 << 20
 
-// luggageLimit is how long snapshots may be on their way to a coordinator, and from there to a home,
+// heldSnapshotsTimeout is how long snapshots may be on their way to a coordinator, and from there to a home,
 // and no longer than a shard may take to stop. Meanwhile the messages to the shard wait.
-const luggageLimit = 5 * time.Second
+const heldSnapshotsTimeout = 5 * time.Second
 
-// luggageUntil is when snapshots that are taken in now have been on their way for too long.
-func (k *perKind) luggageUntil() machine.Instant {
-	return k.control.now.Mono.Add(min(k.timings.Handoff, luggageLimit))
+// snapshotsUntil returns until when snapshots that arrive now are held.
+func (k *perKind) snapshotsUntil() machine.Instant {
+	return k.control.now.Mono.Add(min(k.timings.Handoff, heldSnapshotsTimeout))
 }
 
-// luggage is the part of a table that has the snapshots of shards between two homes. Where it is on a
-// region, it has those of shards that have stopped there. Invariants, between calls:
+// heldSnapshots holds the snapshots of shards between two homes: at a coordinator, of the shards whose positions are
+// travelling; at a region, of the shards that have stopped there. Invariants, between calls:
 //
-//	L1  bytes is what all of them count together, at most luggageMost;
+//	L1  bytes is what all of them count together, at most maxHeldSnapshots;
 //	L2  what was taken in is given out until its time is over, unchanged, and after that without the
 //	    memory: a home that cannot be told of the memory is told of the shard.
-type luggage struct {
-	shards map[protocol.ShardID]parcel
+type heldSnapshots struct {
+	shards map[protocol.ShardID]shardSnapshots
 	bytes  int
 }
 
-// parcel is the snapshots of a shard.
-type parcel struct {
+// shardSnapshots are the snapshots of a shard, held until a moment.
+type shardSnapshots struct {
 	snapshots []protocol.Snapshot
 	until     machine.Instant
 }
 
-// put takes in the snapshots of a shard, in the place of those that there were.
-func (l *luggage) put(id protocol.ShardID, all []protocol.Snapshot, until machine.Instant) {
+// put holds the snapshots of a shard until a moment, and drops those held before.
+func (l *heldSnapshots) put(id protocol.ShardID, all []protocol.Snapshot, until machine.Instant) {
 	l.drop(id)
 	if len(all) == 0 {
 		return
 	}
-	if l.bytes+protocol.SizeOf(all) > luggageMost {
+	if l.bytes+protocol.SizeOf(all) > maxHeldSnapshots {
 		all = protocol.Lose(all, protocol.LossOnTheWay)
 	}
-	if l.bytes+protocol.SizeOf(all) > luggageMost {
+	if l.bytes+protocol.SizeOf(all) > maxHeldSnapshots {
 		return // Not even the names have room.
 	}
 	if l.shards == nil {
-		l.shards = make(map[protocol.ShardID]parcel)
+		l.shards = make(map[protocol.ShardID]shardSnapshots)
 	}
-	l.shards[id] = parcel{all, until}
+	l.shards[id] = shardSnapshots{all, until}
 	l.bytes += protocol.SizeOf(all)
 }
 
 // of returns the snapshots of a shard to be sent now.
-func (l *luggage) of(id protocol.ShardID) []protocol.Snapshot { return l.shards[id].snapshots }
+func (l *heldSnapshots) of(id protocol.ShardID) []protocol.Snapshot { return l.shards[id].snapshots }
 
 // drop forgets the snapshots of a shard.
-func (l *luggage) drop(id protocol.ShardID) {
+func (l *heldSnapshots) drop(id protocol.ShardID) {
 	if p, there := l.shards[id]; there {
 		l.bytes -= protocol.SizeOf(p.snapshots)
 		delete(l.shards, id)
 	}
 }
 
-// expire takes the memory from what has been on its way for too long, and returns how many shards
-// that were.
-func (l *luggage) expire(now machine.Instant) (late int) {
+// expire replaces the snapshots that have been on their way for too long by losses, and returns the number of shards
+// concerned.
+func (l *heldSnapshots) expire(now machine.Instant) (late int) {
 	for id := range l.shards { //quorate:unordered each entry by itself
 		if l.expires(id, now) {
 			late++
@@ -84,7 +84,7 @@ func (l *luggage) expire(now machine.Instant) (late int) {
 }
 
 // expires is expire for one shard.
-func (l *luggage) expires(id protocol.ShardID, now machine.Instant) bool {
+func (l *heldSnapshots) expires(id protocol.ShardID, now machine.Instant) bool {
 	p := l.shards[id]
 	if now < p.until || !holdsMemory(p.snapshots) {
 		return false
@@ -93,8 +93,8 @@ func (l *luggage) expires(id protocol.ShardID, now machine.Instant) bool {
 	return true
 }
 
-// len returns of how many shards there is something.
-func (l *luggage) len() int { return len(l.shards) }
+// len returns the number of shards with snapshots or losses.
+func (l *heldSnapshots) len() int { return len(l.shards) }
 
 // holdsMemory reports whether there is a memory among snapshots, and not losses alone.
 func holdsMemory(all []protocol.Snapshot) bool {
