@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
 // What goes between a producer and an entity, and its encoding: a Frame with messages, and the Ack that
@@ -60,9 +60,9 @@ type Ack struct {
 	demand    int    // How many messages the next frame may have.
 }
 
-// answer returns what a courier gets of an ack.
-func (a *Ack) answer() courier.Answer {
-	return courier.Answer{Session: courier.Session(a.session), Confirmed: a.confirmed, Demand: a.demand}
+// answer returns what an outbox gets of an ack.
+func (a *Ack) answer() producer.Answer {
+	return producer.Answer{Session: producer.Session(a.session), Confirmed: a.confirmed, Demand: a.demand}
 }
 
 // FrameMax is the largest number of messages of a frame.

@@ -110,7 +110,7 @@ func Sequential() []string {
 		ddata/internal/protocol ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim
 		gateway/internal/exchange gateway/internal/simulation machine/wire membership/internal/protocol
 		membership/internal/wire membership/membershipsim membership/membershipsim/scenario
-		sharding/delivery/deliverysim sharding/delivery/internal/courier sharding/delivery/internal/pull
+		sharding/delivery/deliverysim sharding/delivery/internal/producer sharding/delivery/internal/workpool
 		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
 		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
 		sharding/internal/passivation sharding/internal/protocol sharding/internal/remembering
