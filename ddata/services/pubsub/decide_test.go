@@ -201,7 +201,7 @@ func TestAMemberPausesOnlyTopicsOfThisNode(t *testing.T) {
 	in.signal("mine", stateMax)
 	require.LessOrEqual(t, len(e.paused), 1)
 	for range 2 * idleBeats {
-		ward{p}.Beat()
+		subject{p}.Tick()
 	}
 	require.Empty(t, e.paused)
 }

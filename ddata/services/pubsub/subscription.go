@@ -107,14 +107,14 @@ func (p *PubSub) enter(name string, b *inbox) (*topicState, error) {
 	return t, nil
 }
 
-// leave takes an inbox from its topic. The keeper tells the others if they cannot be told
+// leave takes an inbox from its topic. The reconciler tells the others if they cannot be told
 // at once.
 func (p *PubSub) leave(t *topicState, b *inbox) {
 	b.end()
 	p.mu.Lock()
 	t.local.Store(t.local.Load().without(b))
 	p.mu.Unlock()
-	p.keeper.Amiss(t.name)
+	p.reconciler.RepairLater(t.name)
 	p.start(func() { _ = p.tell(p.ctx, t.name, ddata.Local()) })
 	p.resume(t)
 }

@@ -52,7 +52,7 @@ func (r *Registry) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Stats{
-		Registrations: len(r.own), Names: r.keeper.Held(),
+		Registrations: len(r.own), Names: r.reconciler.Held(),
 		Restored: r.counters.restored.Load(), Removed: r.counters.removed.Load(), Malformed: r.counters.malformed.Load(),
 	}
 	for _, all := range r.subs {

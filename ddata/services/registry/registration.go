@@ -14,7 +14,7 @@ import (
 )
 
 // The registry knows a registration before the entry is written, and forgets it before the entry
-// is removed: the keeper removes entries of this node that belong to no known registration.
+// is removed: the reconciler removes entries of this node that belong to no known registration.
 
 // Registration is an entry that this node has registered. Its methods are safe for
 // concurrent use, and wait for each other.
@@ -66,12 +66,12 @@ func (r *Registry) know(g *Registration) error {
 	return nil
 }
 
-// forget makes an entry one that the keeper removes.
+// forget makes an entry one that the reconciler removes.
 func (r *Registry) forget(g *Registration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.own, g.ident.id)
-	r.keeper.Amiss(g.name) // Until the entry is seen to be gone.
+	r.reconciler.RepairLater(g.name) // Until the entry is seen to be gone.
 }
 
 // Entry returns what is registered.
@@ -142,9 +142,9 @@ func (g *Registration) put(ctx context.Context, c ddata.Consistency) error {
 	return g.r.change(ctx, g.name, c, func(at crdt.Origin, v content) content { return v.Put(at, now, place, set) })
 }
 
-// mend puts the entry back if it is not as it was set, and reports whether it was, or was
+// repair puts the entry back if it is not as it was set, and reports whether it was, or was
 // put back.
-func (g *Registration) mend(ctx context.Context, c content) (ok bool) {
+func (g *Registration) repair(ctx context.Context, c content) (ok bool) {
 	select {
 	case g.busy <- struct{}{}:
 		defer g.free()

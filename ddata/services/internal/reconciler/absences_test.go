@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package keeper
+package reconciler
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func nodeOf(uid uint64) gossip.NodeID {
 
 // A node is gone only if it was no member twice.
 func TestNodesAreGoneOnTheSecondLook(t *testing.T) {
-	var a Absences
+	var a AbsenceTracker
 	require.False(t, a.Gone(nodeOf(1), false))
 	require.False(t, a.Gone(nodeOf(1), false), "in one round")
 	require.False(t, a.Gone(nodeOf(2), true))

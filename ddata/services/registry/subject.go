@@ -13,15 +13,15 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// What the keeper asks of the registry: it wakes subscribers (Heard, Members), looks after
-// the registrations of this node (Mend), and removes entries of nodes that are gone (Nodes,
+// What the reconciler asks of the registry: it wakes subscribers (Changed, Members), looks after
+// the registrations of this node (Repair), and removes entries of nodes that are gone (Nodes,
 // Remove).
 
-// ward is a [Registry] as its keeper knows it.
-type ward struct{ *Registry }
+// subject is a [Registry] as its reconciler knows it.
+type subject struct{ *Registry }
 
-// Heard wakes the subscribers of a name.
-func (r ward) Heard(name string) {
+// Changed wakes the subscribers of a name.
+func (r subject) Changed(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.subs[name] {
@@ -30,7 +30,7 @@ func (r ward) Heard(name string) {
 }
 
 // Members wakes all subscribers, since other entries may be hidden now.
-func (r ward) Members() {
+func (r subject) Members() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, all := range r.subs {
@@ -40,11 +40,11 @@ func (r ward) Members() {
 	}
 }
 
-// Beat does nothing: what is to be done regularly is done by the keeper.
-func (ward) Beat() {}
+// Tick does nothing: what is to be done regularly is done by the reconciler.
+func (subject) Tick() {}
 
 // Names returns the names with registrations or subscribers on this node.
-func (r ward) Names() []string {
+func (r subject) Names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	names := map[string]struct{}{}
@@ -57,9 +57,9 @@ func (r ward) Names() []string {
 	return slices.Collect(maps.Keys(names))
 }
 
-// Mend compares the entries of this node under a name with its registrations, and puts
+// Repair compares the entries of this node under a name with its registrations, and puts
 // right what differs.
-func (r ward) Mend(ctx context.Context, name string) (ok bool) {
+func (r subject) Repair(ctx context.Context, name string) (ok bool) {
 	c, err := r.content(ctx, name)
 	if err != nil {
 		return false
@@ -77,7 +77,7 @@ func (r ward) Mend(ctx context.Context, name string) (ok bool) {
 		}
 	}
 	for _, g := range own {
-		ok = g.mend(ctx, c) && ok
+		ok = g.repair(ctx, c) && ok
 	}
 	return ok
 }
@@ -110,7 +110,7 @@ func (r *Registry) remove(ctx context.Context, name string, places ...string) er
 }
 
 // Nodes returns the nodes with entries in a value.
-func (r ward) Nodes(name string, c content) (nodes []gossip.NodeID) {
+func (r subject) Nodes(name string, c content) (nodes []gossip.NodeID) {
 	all, _ := roll(name, c)
 	for _, e := range all {
 		nodes = append(nodes, e.Node) // In order, so that equal ones are neighbours.
@@ -119,7 +119,7 @@ func (r ward) Nodes(name string, c content) (nodes []gossip.NodeID) {
 }
 
 // Remove removes the entries of a node that is gone.
-func (r ward) Remove(ctx context.Context, name string, node gossip.NodeID) error {
+func (r subject) Remove(ctx context.Context, name string, node gossip.NodeID) error {
 	all, err := r.all(ctx, name)
 	if err != nil {
 		return err
