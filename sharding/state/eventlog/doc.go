@@ -3,7 +3,7 @@
 
 //quorate:core
 
-// Package pages has what is common to those who keep many small things in a few records of a store of states: a
+// Package eventlog has what is common to those who keep many small things in a few records of a store of states: a
 // record is a page, which is read as a whole and changed by events, and whose events a snapshot replaces when
 // they have become many. Package reminder keeps reminders so, and package shardlog the ids of entities; they are of
 // two modules, for which the package is public.
@@ -24,4 +24,4 @@
 // # Concurrency
 //
 // Nothing here is safe for concurrent use. The package has no state.
-package pages
+package eventlog

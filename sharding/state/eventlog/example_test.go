@@ -1,13 +1,13 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pages_test
+package eventlog_test
 
 import (
 	"fmt"
 
 	"github.com/quorate/quorate/machine/wire"
-	"github.com/quorate/quorate/sharding/state/pages"
+	"github.com/quorate/quorate/sharding/state/eventlog"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
@@ -19,17 +19,17 @@ func ExampleFold() {
 		Events:   []store.Value{{Form: form, Bytes: wire.AppendString(nil, name, "eve")}},
 	}
 	var names []string
-	err := pages.Fold(record, form, func(f *wire.Field) error {
+	err := eventlog.Fold(record, form, func(f *wire.Field) error {
 		text, err := f.Text(10)
 		names = append(names, text)
 		return err
 	})
 	fmt.Println(names, err)
 
-	tail := pages.TailOf(record)
+	tail := eventlog.TailOf(record)
 	fmt.Println(tail, "a snapshot is due:", tail.Due(10))
 
-	err = pages.Fold(record, 2, func(*wire.Field) error { return nil })
+	err = eventlog.Fold(record, 2, func(*wire.Field) error { return nil })
 	fmt.Println(err)
 	// Output:
 	// [ada bob eve] <nil>
