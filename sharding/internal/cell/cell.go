@@ -137,7 +137,7 @@ func New(cfg Config) *Cell {
 	c.place.cfg, c.alarm.cfg = &c.cfg, &c.cfg
 	c.own.shared, c.in.shared, c.residents.shared, c.memory.shared = s, s, s, s
 	c.residents.memory, c.memory.buffer = &c.memory, handoff.New(c.cfg.Snapshots)
-	c.residents.seats.cfg, c.residents.remembering.shared = &c.cfg, s
+	c.residents.limiter.cfg, c.residents.remembering.shared = &c.cfg, s
 	c.own.window = window.New(1)
 	return c
 }

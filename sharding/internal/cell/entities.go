@@ -41,9 +41,9 @@ type Entity struct {
 
 	state    entityState
 	flags    entityFlags
-	failures uint8            // Failures in a row, without a success in between.
-	slow     uint8            // In how many runs from now on the entity counts as slow, if all of them are short.
-	seat     passivation.Seat // The place in the [Limiter]; 0 without one.
+	failures uint8              // Failures in a row, without a success in between.
+	slow     uint8              // In how many runs from now on the entity counts as slow, if all of them are short.
+	handle   passivation.Handle // The place in the [Limiter]; 0 without one.
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
 	at      machine.Instant

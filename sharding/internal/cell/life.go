@@ -39,7 +39,7 @@ func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out 
 	r.counts.StartFailed++
 	e.unset(isPassivate | isHeld)
 	e.Value = nil
-	r.seats.leave(e)
+	r.limiter.leave(e)
 	if !e.Ended() {
 		e.failures = min(e.failures+1, 16)
 		r.rest(now, e, r.backoff(e.failures), why, out)

@@ -28,7 +28,7 @@ import (
 //	    that has neither an instance nor a message waits for standing, or rests and the alarm
 //	    is set to the end of its rest; so has each that is remembered, once it has begun here;
 //	R6  with a limiter each instance that is live ([Entity.Live]), and whose entity is not permanent,
-//	    has a seat, and nothing else has one.
+//	    has a handle, and nothing else has one.
 type residents struct {
 	shared
 	entities    map[string]*Entity
@@ -41,7 +41,7 @@ type residents struct {
 	released    []*Entity // Entities that were left behind and have not returned yet.
 	depth       depth     // Of the mailboxes, as the last whole round of Sweep found them.
 	seen        depth     // Of the mailboxes that the present round of Sweep has seen so far.
-	seats       seating
+	limiter     limiterClient
 	memory      *memory
 	remembering remembrance
 }
@@ -204,7 +204,7 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 	r.remembering.begins(e)
 	e.state, e.epoch, e.at, e.Value = entityStarting, r.place.token(), now, r.memory.take(e.id)
 	if r.cfg.Limiter != nil && !r.permanent(e) {
-		r.seats.enter(e)
+		r.limiter.enter(e)
 		e.set(isFresh)
 	}
 	out.entity(OpStart, e)
@@ -220,8 +220,8 @@ func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
 			continue
 		}
 		e.mailbox.out, e.at = 1, now
-		if e.seat != 0 {
-			r.seats.used(e)
+		if e.handle != 0 {
+			r.limiter.used(e)
 		}
 		out.entity(OpRun, e)
 		r.relieve(e, out)
@@ -326,7 +326,7 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
 		e.forgo()
-		r.seats.leave(e)
+		r.limiter.leave(e)
 		switch {
 		case !e.hasInstance():
 			r.remove(e)
@@ -350,7 +350,7 @@ func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 	if !e.hasInstance() {
 		return
 	}
-	r.seats.leave(e)
+	r.limiter.leave(e)
 	e.set(isReleased)
 	r.released = append(r.released, e)
 	r.giveUpAhead(e, out)

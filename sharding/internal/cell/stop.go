@@ -95,7 +95,7 @@ func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Ac
 
 // stop has the instance of e stopped, when the node has standing or the hosting is over.
 func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
-	r.seats.leave(e)
+	r.limiter.leave(e)
 	e.state, e.at = entityStopping, now
 	if e.is(isPassivate) {
 		r.remembering.asked(e)

@@ -24,9 +24,9 @@ func (u Upkeep) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
 }
 
 // Evict stops the instance of e to make room for others, unless it has something to do or was used
-// lately. By is the limiter that gave the seat.
-func (u Upkeep) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Seat, out *Actions) Verdict {
-	if u.r.cfg.Limiter != by || e.seat != s {
+// lately. By is the limiter that gave the handle.
+func (u Upkeep) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Handle, out *Actions) Verdict {
+	if u.r.cfg.Limiter != by || e.handle != s {
 		return Gone
 	}
 	return u.r.evict(now, e, out)
@@ -44,19 +44,19 @@ func (u Upkeep) Limit(l Limiter) { u.r.limit(l) }
 // limit does the work of [Upkeep.Limit].
 func (r *residents) limit(l Limiter) {
 	for e := r.first; e != nil; e = e.next {
-		r.seats.leave(e)
+		r.limiter.leave(e)
 	}
-	r.cfg.Limiter, r.seats.uses = l, nil
+	r.cfg.Limiter, r.limiter.uses = l, nil
 	for e := r.first; e != nil && l != nil; e = e.next {
 		if e.Live() && !r.permanent(e) {
-			r.seats.enter(e)
+			r.limiter.enter(e)
 		}
 	}
 }
 
 // evict does the work of [Upkeep.Evict].
 func (r *residents) evict(now machine.Instant, e *Entity, out *Actions) Verdict {
-	if r.seats.reveals(e) {
+	if r.limiter.reveals(e) {
 		return Used
 	}
 	if _, idle := e.Idle(); !idle || e.is(isHeld) || e.Withholds() || r.place.isSuspended() {

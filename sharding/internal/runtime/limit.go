@@ -37,7 +37,7 @@ const (
 // limiter bounds the instances of a region; it is the [cell.Limiter] of its cells. Invariants, while
 // mu is free:
 //
-//	L1  a seat that is not free has a holder;
+//	L1  a handle that is not free has a holder;
 //	L2  while there is an excess a pass is due or under way.
 type limiter struct {
 	region *Region
@@ -45,7 +45,7 @@ type limiter struct {
 
 	mu      sync.Mutex // Guards all fields below; nothing else is locked while it is held.
 	order   *passivation.Order
-	holders []holder   // By seat.
+	holders []holder   // By handle.
 	due     bool       // A pass is due or under way.
 	timer   Timer      // Calls the passes; made at first use.
 	evicted []Eviction // The last ones, in a ring; grows up to its bound.
@@ -54,7 +54,7 @@ type limiter struct {
 	busy, lost atomic.Uint64 // See LimitStats.
 }
 
-// holder is who has a seat.
+// holder is who has a handle.
 type holder struct {
 	entity *cell.Entity
 	shard  protocol.ShardID
@@ -80,8 +80,8 @@ func newLimiter(r *Region, cfg passivation.Config) *limiter {
 	return &limiter{region: r, cfg: cfg, order: passivation.New(cfg)}
 }
 
-// Enter gives a seat to an instance, and has a pass come when that is one too many.
-func (l *limiter) Enter(shard protocol.ShardID, e *cell.Entity) passivation.Seat {
+// Enter returns a handle for an instance, and has a pass come when that is one too many.
+func (l *limiter) Enter(shard protocol.ShardID, e *cell.Entity) passivation.Handle {
 	key := xxhash.Sum64String(e.ID())
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,21 +95,21 @@ func (l *limiter) Enter(shard protocol.ShardID, e *cell.Entity) passivation.Seat
 }
 
 // Use orders instances by their uses. A worker does not wait for another one that does the same.
-func (l *limiter) Use(seats []passivation.Seat, must bool) {
+func (l *limiter) Use(handles []passivation.Handle, must bool) {
 	if must {
 		l.mu.Lock()
 	} else if !l.mu.TryLock() {
-		l.lost.Add(uint64(len(seats)))
+		l.lost.Add(uint64(len(handles)))
 		return
 	}
 	defer l.mu.Unlock()
-	for _, s := range seats {
+	for _, s := range handles {
 		l.order.Use(s)
 	}
 }
 
-// Leave frees a seat.
-func (l *limiter) Leave(s passivation.Seat) {
+// Leave frees a handle.
+func (l *limiter) Leave(s passivation.Handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.order.Leave(s)
@@ -157,7 +157,7 @@ func (l *limiter) pass() {
 		}
 		sl := l.region.Slot(h.shard)
 		if sl == nil {
-			continue // Its layout is in force no more, and so its seat is free.
+			continue // Its layout is in force no more, and so its handle is free.
 		}
 		switch sl.evict(l, h.entity, s) {
 		case cell.Evicted:
@@ -212,7 +212,7 @@ func (r *Region) Evicted(entity string) (last Eviction, found bool) {
 }
 
 // victim names the next to go; 0: there is no excess, or all are aside.
-func (l *limiter) victim() (passivation.Seat, holder) {
+func (l *limiter) victim() (passivation.Handle, holder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.order.Excess() == 0 {

@@ -146,7 +146,7 @@ func (sl *Slot) sweep() (over bool) {
 }
 
 // evict stops an instance of the shard to make room, if that can be.
-func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Seat) cell.Verdict {
+func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Handle) cell.Verdict {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	v := sl.cell.Upkeep().Evict(sl.now(), by, e, s, &sl.out)

@@ -545,8 +545,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestUsesCountForTheLimit", in: "../..", name: "a use of which the policy does not hear", file: "runtime/limit.go",
-		old: "	for _, s := range seats {\n",
-		new: "	for _, s := range seats {\n		if mutant(NAME) {\n			break\n		}\n",
+		old: "	for _, s := range handles {\n",
+		new: "	for _, s := range handles {\n		if mutant(NAME) {\n			break\n		}\n",
 	},
 	{
 		test: "TestALimitIsReloaded", in: "../..", name: "a smaller limit that waits for the next start", file: "runtime/limit.go",
@@ -559,9 +559,9 @@ var mutants = []mutant{
 		new: "	if !mutant(NAME) {\n		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n	}\n",
 	},
 	{
-		test: "TestLimitedEntities", name: "an instance that stops keeps its seat", file: "cell/stop.go",
-		old: "	r.seats.leave(e)\n",
-		new: "	if !mutant(NAME) {\n		r.seats.leave(e)\n	}\n",
+		test: "TestLimitedEntities", name: "an instance that stops keeps its handle", file: "cell/stop.go",
+		old: "	r.limiter.leave(e)\n",
+		new: "	if !mutant(NAME) {\n		r.limiter.leave(e)\n	}\n",
 	},
 	{
 		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/residents.go",
