@@ -26,7 +26,7 @@ import (
 
 // admit returns the name of the client of a call, or the status that it is refused with.
 func (s *Server) admit(ctx context.Context) (name string, err error) {
-	name, err = s.who(ctx)
+	name, err = s.identify(ctx)
 	if err != nil {
 		s.counters.refused.Add(1)
 		from := "unknown"
@@ -38,9 +38,10 @@ func (s *Server) admit(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-// who is admit without the counting.
-func (s *Server) who(ctx context.Context) (string, error) {
-	leaf := shown(ctx)
+// identify returns the name of the client of a call, or the status that says why it is refused; admit counts and logs
+// that.
+func (s *Server) identify(ctx context.Context) (string, error) {
+	leaf := peerCertificate(ctx)
 	md, _ := metadata.FromIncomingContext(ctx)
 	if given := md.Get("authorization"); len(given) > 0 {
 		return s.byToken(given)
@@ -99,8 +100,8 @@ func (s *Server) certificates(c mutual.Change) {
 	s.log.Info("changed certificate files of the gateway are in use", "files", c.Files)
 }
 
-// shown returns the certificate that a client has shown, nil without TLS.
-func shown(ctx context.Context) *x509.Certificate {
+// peerCertificate returns the certificate that a client has presented; nil without TLS.
+func peerCertificate(ctx context.Context) *x509.Certificate {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil

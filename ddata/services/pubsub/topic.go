@@ -280,7 +280,7 @@ func (t *topicState) offer(ctx context.Context, b *inbox, it item) error {
 		case b.policy == Fail:
 			return ErrSlow
 		}
-		if err := b.room(ctx); err != nil {
+		if err := b.waitForRoom(ctx); err != nil {
 			return err
 		}
 	}
@@ -327,7 +327,7 @@ func (t *topicState) pause(node gossip.NodeID, s state, now time.Time) bool {
 // It returns none while there is none.
 func (t *topicState) resumed() (nodes []gossip.NodeID) {
 	for _, b := range t.local.Load().all() {
-		if b.full() != open {
+		if b.pressure() != open {
 			return nil
 		}
 	}

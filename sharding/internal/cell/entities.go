@@ -98,9 +98,9 @@ func (e *Entity) change(f func(x *rare)) {
 	e.rare = &x
 }
 
-// withheld returns the reply that waits for the node's standing, and the node to send it to; nil
+// heldReply returns the reply that waits for the node's standing, and the node to send it to; nil
 // when there is none.
-func (e *Entity) withheld() (*protocol.Reply, gossip.NodeID) {
+func (e *Entity) heldReply() (*protocol.Reply, gossip.NodeID) {
 	if e.rare == nil {
 		return nil, gossip.NodeID{}
 	}
@@ -129,8 +129,8 @@ func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) {
 	e.change(func(x *rare) { x.reply, x.to = reply, to })
 }
 
-// forgo gives up the reply that waits for the node's standing, if there is one.
-func (e *Entity) forgo() {
+// dropReply gives up the reply that waits for the node's standing, if there is one.
+func (e *Entity) dropReply() {
 	if e.Withholds() {
 		e.change(func(x *rare) { x.reply, x.to = nil, gossip.NodeID{} })
 	}

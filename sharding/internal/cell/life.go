@@ -113,7 +113,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 	e.failures = 0
 	switch {
 	case r.place.isOver():
-		e.forgo()
+		e.dropReply()
 		r.stop(now, e, out)
 	case e.Ended():
 		r.stop(now, e, out)

@@ -23,8 +23,7 @@ type Mail struct {
 	about *about // Nil for a tell of this node.
 }
 
-// about is what is known of a message beside its value. The zero value says that it is a tell of
-// this node.
+// about has what is known of a message beside its value. The zero value is that of a tell of this node.
 type about struct {
 	message     *Message        // Says everything, in place of the fields below; nil for most messages.
 	from        *stream         // The stream by which the message came; nil for a message of this node.
@@ -32,14 +31,14 @@ type about struct {
 	deadline    machine.Instant // See Message.Deadline.
 }
 
-// MailOf returns a message with a value of which m says the rest.
+// MailOf pairs a decoded value with the envelope m.
 func MailOf(value any, m *Message) Mail {
 	m.self.message = m
 	return Mail{value, &m.self}
 }
 
-// MailOfAsk returns a message with a value for which somebody waits until a deadline; 0: without
-// one.
+// MailOfAsk pairs a decoded value with what the cell must know of an ask: its correlation, and its deadline; 0: it has
+// none.
 func MailOfAsk(value any, correlation uint64, deadline machine.Instant) Mail {
 	return Mail{value, &about{correlation: correlation, deadline: deadline}}
 }

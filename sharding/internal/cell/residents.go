@@ -284,7 +284,7 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 	r.counts.Failed++
 	e.failures = min(e.failures+1, 16)
 	if r.place.isOver() {
-		e.forgo()
+		e.dropReply()
 	}
 	r.stop(now, e, out)
 	if e.Withholds() && !r.place.isSuspended() {
@@ -299,7 +299,7 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 func (r *residents) restart(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
-		r.hand(e, out)
+		r.sendHeldReply(e, out)
 		r.stopDeferred(now, e, out)
 		r.removeIdle(e)
 		if r.entities[e.id] == e {
@@ -309,11 +309,11 @@ func (r *residents) restart(now machine.Instant, out *Actions) {
 	}
 }
 
-// hand sends the reply that waits for the node's standing, if there is one.
-func (r *residents) hand(e *Entity, out *Actions) {
-	if reply, to := e.withheld(); reply != nil {
+// sendHeldReply sends the reply that was held back until the node's standing was proven, if there is one.
+func (r *residents) sendHeldReply(e *Entity, out *Actions) {
+	if reply, to := e.heldReply(); reply != nil {
 		r.place.reply(to, reply, out)
-		e.forgo()
+		e.dropReply()
 	}
 }
 
@@ -325,7 +325,7 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 		next := e.next
 		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
-		e.forgo()
+		e.dropReply()
 		r.limiter.leave(e)
 		switch {
 		case !e.hasInstance():
@@ -342,9 +342,9 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 
 // release leaves e behind: the cell goes on without it, and no answer of it leaves.
 func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
-	if reply, to := e.withheld(); reply != nil {
+	if reply, to := e.heldReply(); reply != nil {
 		r.place.reply(to, &protocol.Reply{Correlation: reply.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
-		e.forgo()
+		e.dropReply()
 	}
 	r.remove(e)
 	if !e.hasInstance() {

@@ -385,7 +385,7 @@ func (c *Cells) offer(cl *client, patience time.Duration) {
 		}
 	default:
 		delete(c.asks, cl.id)
-		c.ledger.refuse(cl.id)
+		c.ledger.clientRefused(cl.id)
 		sl.Withdraw(cl.m)
 	}
 }
@@ -409,7 +409,7 @@ func (c *Cells) tired(id uint64) {
 	}
 	delete(c.clients, id)
 	delete(c.asks, id)
-	c.ledger.refuse(id)
+	c.ledger.clientRefused(id)
 	cl.slot.Withdraw(cl.m)
 }
 
