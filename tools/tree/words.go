@@ -29,8 +29,9 @@ func rooms() []string {
 	return []string{
 		"allocation", "client", "config", "config/field", "discovery", "downing", "downing/lease", "fd", "gossip", "machine",
 		"machine/component", "plugins", "plugins/host", "plugins/sdk", "rpc", "sharding", "sharding/internal/asking",
-		"sharding/internal/census", "sharding/internal/dispatch", "sharding/internal/explain", "sharding/internal/hosting",
-		"sharding/internal/leases", "sharding/internal/notes", "sharding/internal/storecalls", "sharding/internal/strategy",
+		"sharding/internal/cell", "sharding/internal/census", "sharding/internal/dispatch", "sharding/internal/explain",
+		"sharding/internal/hosting", "sharding/internal/leases", "sharding/internal/notes", "sharding/internal/passivation",
+		"sharding/internal/remembering", "sharding/internal/storecalls", "sharding/internal/strategy",
 		"sharding/internal/telemetry", "sharding/internal/timers", "sharding/internal/workers", "sharding/reminder",
 		"sharding/singleton", "sharding/state", "transport", "transport/session",
 	}

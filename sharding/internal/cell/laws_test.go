@@ -78,7 +78,7 @@ type cellModel struct {
 
 // run is what an entity has beside its present message.
 type run struct {
-	ahead     cell.Ahead
+	ahead     cell.AheadQueue
 	processed []*cell.Message // Those of ahead that the entity processes before it returns.
 	rest      []*cell.Message
 }
@@ -114,10 +114,10 @@ func newCellModel(t *rapid.T) *cellModel {
 // bound has a limiter bound the instances, nil for none.
 func (m *cellModel) bound(by *handles) {
 	if m.limiter = by; by == nil {
-		m.cell.Upkeep().Limit(nil)
+		m.cell.Maintenance().Limit(nil)
 		return
 	}
-	m.cell.Upkeep().Limit(by)
+	m.cell.Maintenance().Limit(by)
 }
 
 func (m *cellModel) entity() string {
@@ -231,7 +231,7 @@ func (m *cellModel) evict(t *rapid.T) {
 	e := m.limiter.taken[at]
 	free := m.at[e] == 0 && e.Waiting() == 0 && !e.Withholds() && !m.suspended
 	told := len(m.limiter.uses)
-	switch m.cell.Upkeep().Evict(m.now, m.limiter, e, at, &m.out) {
+	switch m.cell.Maintenance().Evict(m.now, m.limiter, e, at, &m.out) {
 	case cell.Evicted:
 		require.True(m.t, free, "it had nothing to do")
 		require.Equal(m.t, cell.CauseLimit, e.Cause())
@@ -456,7 +456,7 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 			m.carry()
 		},
 		"sweep": func(*rapid.T) {
-			m.cell.Upkeep().Sweep(m.now, 2, &m.out)
+			m.cell.Maintenance().Sweep(m.now, 2, &m.out)
 			for _, a := range m.out.List() {
 				require.False(m.t, a.Op == cell.OpStop && slices.Contains(m.permanent, a.Entity.ID()), "it is not stopped for being idle")
 			}

@@ -17,7 +17,7 @@ import (
 // costs nothing here. The cell gathers uses and tells them to the limiter a few at a time.
 //
 // The limiter may name an entity as the one to go that was used meanwhile, or is busy. So it asks
-// by [Upkeep.Evict], which looks a second time.
+// by [Maintenance.Evict], which looks a second time.
 
 // Limiter bounds the instances of a region. It is called with mu of the slot held, by the cells
 // of the region at once, and returns without waiting for any of them.
@@ -60,7 +60,7 @@ func (c Cause) String() string {
 	}
 }
 
-// Verdict says what became of [Upkeep.Evict].
+// Verdict says what became of [Maintenance.Evict].
 type Verdict uint8
 
 // The verdicts.
@@ -74,7 +74,8 @@ const (
 // maxUses is how many uses a cell gathers.
 const maxUses = 16
 
-// limiterClient is the part of the residents that takes part in the limit.
+// limiterClient is the part of the entity table that gives and frees the handles of instances in the limiter, and tells
+// it of uses.
 type limiterClient struct {
 	cfg  *Config
 	uses []passivation.Handle // Uses that the limiter has not been told yet.
@@ -96,7 +97,7 @@ func (s *limiterClient) leave(e *Entity) {
 	}
 }
 
-// used notes that a worker takes e up.
+// used records that a worker begins a run of e.
 func (s *limiterClient) used(e *Entity) {
 	if e.is(isFresh) {
 		e.unset(isFresh)
@@ -116,7 +117,7 @@ func (s *limiterClient) tell(must bool) {
 	}
 }
 
-// reveals tells the limiter of the uses if e is among those that were used.
+// reveals reports whether e was used since the limiter was told last, and then tells it.
 func (s *limiterClient) reveals(e *Entity) bool {
 	if !slices.Contains(s.uses, e.handle) {
 		return false

@@ -10,7 +10,7 @@ import (
 
 // The mailbox of an entity: push puts a message in, the cell counts how many are handed out, and
 // pop takes the first out; cut, retract, forget and truncate take out what has become pointless.
-// Ahead is how a worker reads what was handed out to it.
+// AheadQueue is how a worker reads what was handed out to it.
 
 // Mail is a message in the mailbox of an entity: its value, and a pointer to what else is known
 // of it. A tell of this node has no such thing, the tells of another node share that of
@@ -142,7 +142,7 @@ type mailbox struct {
 
 // ringKept is the largest ring that is always kept when a mailbox is empty. A larger one is kept if
 // the messages since the mailbox was last empty have filled a good part of the ring: it would
-// only be made anew for those that come next. [Upkeep.Sweep] takes the ring from an entity which is
+// only be made anew for those that come next. [Maintenance.Sweep] takes the ring from an entity which is
 // idle.
 const ringKept = 64
 
@@ -255,15 +255,15 @@ func (b *mailbox) truncate() {
 	}
 }
 
-// Ahead is messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
+// AheadQueue is messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
 // has none.
-type Ahead struct {
+type AheadQueue struct {
 	ring    []Mail
 	at, end uint32
 }
 
 // Next returns the next of the messages; false if there are no more.
-func (a *Ahead) Next() (Mail, bool) {
+func (a *AheadQueue) Next() (Mail, bool) {
 	if a.at == a.end {
 		return Mail{}, false
 	}
@@ -273,12 +273,12 @@ func (a *Ahead) Next() (Mail, bool) {
 }
 
 // Len returns how many messages Next has not returned yet.
-func (a *Ahead) Len() int { return int(a.end - a.at) }
+func (a *AheadQueue) Len() int { return int(a.end - a.at) }
 
 // ahead returns the messages that are handed out beyond the present one.
-func (b *mailbox) ahead() Ahead {
+func (b *mailbox) ahead() AheadQueue {
 	if b.out <= 1 {
-		return Ahead{}
+		return AheadQueue{}
 	}
-	return Ahead{b.ring, b.head + 1, b.head + b.out}
+	return AheadQueue{b.ring, b.head + 1, b.head + b.out}
 }

@@ -204,11 +204,11 @@ func (c *Control) dispatch(in machine.Input) {
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.gates.lost(in)
 		}
-	case Take:
+	case ImportQuestion:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.ask(in.Take)
 		}
-	case Give:
+	case ImportAnswer:
 		if k := c.kind(in.Kind); k != nil {
 			k.sendBulk(in.To, GivenOver{Kind: in.Kind, Given: in.Given})
 		}

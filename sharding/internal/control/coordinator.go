@@ -27,12 +27,12 @@ import (
 //
 //	C1  no shard gets a home, and no move begins, before allocation is open; moves that an
 //	    earlier coordinator had begun are entered as they are reported;
-//	C2  a shard that is stopping, resuming or releasing in the table is on its way in the
-//	moves, and one that is serving is not;
+//	C2  a shard that is stopping, resuming or releasing in the table is on its way in
+//	    moves, and one that is serving is not;
 //	C3  at most one call is in flight, and its answer is used only if the regions that may be
 //	    given shards and the version of the map are those that the strategy was asked about.
 type coordinator struct {
-	shared
+	env
 	regions regions
 	table   table
 	moves   moves
@@ -50,17 +50,17 @@ type coordinator struct {
 	endBy  machine.Instant // When the coordinator stops at the latest.
 }
 
-// shared is what the parts of a coordinator have in common, and what does not change as long as
+// env is what the parts of a coordinator have in common, and what does not change as long as
 // the coordinator runs.
-type shared struct {
+type env struct {
 	kind *perKind
 	term protocol.Term
 	born int64 // The birth of the cluster with which the epochs begin.
 }
 
-func (s shared) control() *Control { return s.kind.control }
+func (s env) control() *Control { return s.kind.control }
 
-func (s shared) now() machine.Instant { return s.kind.control.now.Mono }
+func (s env) now() machine.Instant { return s.kind.control.now.Mono }
 
 // gather says how far the gathering of shards without a home has come.
 type gather uint8
@@ -78,20 +78,20 @@ func guessed(s Settings) (l layers[shard]) {
 }
 
 func newCoordinator(k *perKind, term protocol.Term) *coordinator {
-	s := shared{kind: k, term: term, born: k.control.state.EpochBorn()}
+	s := env{kind: k, term: term, born: k.control.state.EpochBorn()}
 	c := &coordinator{
-		shared: s,
+		env: s,
 		regions: regions{
-			shared:        s,
+			env:           s,
 			peers:         make(map[gossip.NodeID]bool),
 			followers:     make(map[gossip.NodeID]bool),
 			registrations: make(map[gossip.NodeID]Registration),
 			held:          make(map[gossip.NodeID]uint64),
-			slowStart:     slowStart{shared: s, came: make(map[gossip.NodeID]machine.Instant)},
-			loads:         loads{shared: s, carried: make(map[protocol.ShardID]carried)},
+			slowStart:     slowStart{env: s, came: make(map[gossip.NodeID]machine.Instant)},
+			loads:         loads{env: s, carried: make(map[protocol.ShardID]carried)},
 		},
 		table: table{
-			shared:  s,
+			env:     s,
 			version: 1,
 			shards:  guessed(k.settings),
 			wanted:  make(map[protocol.ShardID]gossip.NodeID),
@@ -99,13 +99,13 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 			toHost:  make(map[protocol.ShardID]bool),
 		},
 		moves: moves{
-			shared:  s,
+			env:     s,
 			plans:   make(map[protocol.ShardID]plan),
 			planned: make(map[gossip.NodeID][]protocol.ShardID),
 			active:  make(map[protocol.ShardID]*move),
 		},
-		rounds:  rounds{shared: s},
-		scaling: scaling{shared: s},
+		rounds:  rounds{env: s},
+		scaling: scaling{env: s},
 
 		passedOver: make(map[gossip.NodeID]Report),
 	}
@@ -140,7 +140,7 @@ func (c *coordinator) tick() {
 // command sends the commands of all shards in the given phases.
 func (c *coordinator) command(which ...Phase) {
 	if !c.control().suspended {
-		c.table.orders(which).send(c.shared)
+		c.table.orders(which).send(c.env)
 	}
 }
 
@@ -323,7 +323,7 @@ func (c *coordinator) flush() {
 	if !changed {
 		return
 	}
-	o.send(c.shared)
+	o.send(c.env)
 	for _, node := range c.regions.nodes() {
 		c.kind.send(node, m)
 	}

@@ -30,16 +30,16 @@ func (c *coordinator) allocate() {
 		return
 	}
 	if c.gather == gatherIdle && c.table.isHomeless(protocol.ShardID(pending[0].Shard)) {
-		c.gather.wait(c.shared, c.now().Add(allocationGather))
+		c.gather.wait(c.env, c.now().Add(allocationGather))
 		return
 	}
 	builtIn := c.kind.cfg.OnOldest || c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending
 	if !builtIn && c.now() < c.mayAsk {
-		c.gather.wait(c.shared, c.mayAsk)
+		c.gather.wait(c.env, c.mayAsk)
 		return
 	}
 	if n := c.control().place(len(pending)); n < len(pending) {
-		c.gather.wait(c.shared, c.now().Add(allocationGather))
+		c.gather.wait(c.env, c.now().Add(allocationGather))
 		if pending = pending[:n]; n == 0 {
 			return
 		}
@@ -91,7 +91,7 @@ func (c *coordinator) together() (node gossip.NodeID, reason string) {
 }
 
 // wait has shards without a home wait until a time: for others, or for the strategy.
-func (g *gather) wait(s shared, until machine.Instant) {
+func (g *gather) wait(s env, until machine.Instant) {
 	*g = gatherWaiting
 	s.control().out.Arm(gatherTimer{s.kind.name}, until)
 }

@@ -125,7 +125,7 @@ func (c *coordinator) wave() {
 		}
 		c.release(home, waveFactor*c.kind.cfg.perRegion()-young[home], open, o)
 	}
-	o.send(c.shared)
+	o.send(c.env)
 }
 
 // release begins at most most of the moves that are planned from a home. A plan that is out

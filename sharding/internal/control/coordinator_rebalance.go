@@ -142,7 +142,7 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 			c.table.order(id, o)
 		}
 	}
-	o.send(c.shared)
+	o.send(c.env)
 	c.rounds.answered(strategy, res.Reason, before, c.moves.underWay(), undone)
 }
 

@@ -127,7 +127,7 @@ func (r resharding) stopFormer(room int) {
 			c.table.order(id, o)
 		}
 	}
-	o.send(c.shared)
+	o.send(c.env)
 }
 
 // why says in words why a former shard is retired.

@@ -21,7 +21,7 @@ import (
 //	L2  a shard takes along what a shard of its former region has cost, until the load that its
 //	    new region tells has grown by it.
 type loads struct {
-	shared
+	env
 	carried map[protocol.ShardID]carried
 }
 

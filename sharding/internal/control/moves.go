@@ -36,7 +36,7 @@ const (
 //	A2  the shard of every plan is in planned, below the home that it had when the plan was
 //	    made; a shard in planned that has no plan any more is passed over.
 type moves struct {
-	shared
+	env
 	plans   map[protocol.ShardID]plan            // Shards of leaving or drained regions whose stop has not begun.
 	planned map[gossip.NodeID][]protocol.ShardID // The shards of plans by their homes, in the order in which their moves begin.
 	active  map[protocol.ShardID]*move           // The moves under way, by shard.

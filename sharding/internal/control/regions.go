@@ -27,7 +27,7 @@ import (
 //	R3  every region has the settings of the kind, and the number of its registration only
 //	    grows.
 type regions struct {
-	shared
+	env
 	peers         map[gossip.NodeID]bool         // The nodes to which the query goes, and whether each has answered.
 	followers     map[gossip.NodeID]bool         // The peers without a region that know of layouts.
 	held          map[gossip.NodeID]uint64       // Which version of the map of this coordinator each region holds; 0: none.

@@ -121,7 +121,7 @@ func (h *host) learnScale(told Scale) {
 //	    coordinator that dies takes no revision with it under which anything ran;
 //	S3  revisions only grow, and one revision is one number of shards wherever something runs.
 type scaling struct {
-	shared
+	env
 	current   Scale
 	heard     bool  // Some region has a number of shards in use.
 	next      Scale // The change for which all shards stop; zero: none.
@@ -259,7 +259,7 @@ func (c rescaler) stopAll() (done bool) {
 			c.table.order(id, o)
 		}
 	}
-	o.send(c.shared)
+	o.send(c.env)
 	if !done {
 		return false
 	}

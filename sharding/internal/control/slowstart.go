@@ -24,7 +24,7 @@ import (
 //	W2  a region that came while none had been there for the time of a slow start has its whole
 //	    part: a cluster that starts, starts at once.
 type slowStart struct {
-	shared
+	env
 	came map[gossip.NodeID]machine.Instant // When the region of a node came, by this node's clock.
 }
 

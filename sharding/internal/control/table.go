@@ -34,7 +34,7 @@ import (
 //	T5  phases counts the shards in each phase, so that no pass over all shards looks for what
 //	    is not there: while all serve, a step costs the same however many they are.
 type table struct {
-	shared
+	env
 	version   uint64 // The version of the map.
 	shards    layers[shard]
 	phases    [phases]int

@@ -13,18 +13,18 @@ import (
 // carries their questions and answers, and no further change begins before that is over: so the sets that it begins
 // with are empty.
 //
-//	remembering ──Take──> Control ──TakeOver──> Control of the home of the first shard ──ToRemembering──> remembering
-//	remembering <──ToRemembering── Control <──GivenOver── Control <──Give── remembering
+//	remembering ──ImportQuestion──> Control ──TakeOver──> Control of the exporter ──ToRemembering──> remembering
+//	remembering <──ToRemembering── Control <──GivenOver── Control <──ImportAnswer── remembering
 
-// Take is the input that the remembering machine of a region has a question, and Give that it has an answer for the
-// region of a node.
-type Take struct {
+// ImportQuestion is the input that the remembering machine of a region has a question, and ImportAnswer that it has an
+// answer for the region of a node.
+type ImportQuestion struct {
 	Kind string
 	Take protocol.Take
 }
 
-// Give is the counterpart of [Take].
-type Give struct {
+// ImportAnswer is the counterpart of [ImportQuestion].
+type ImportAnswer struct {
 	Kind  string
 	To    gossip.NodeID
 	Given protocol.Given

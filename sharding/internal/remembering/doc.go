@@ -11,7 +11,7 @@
 //
 //	cell ─ Serve, Remember, Forget, GiveUp, ... ──> ┌──────┐ ── Open, Change ──> store ──> Opened, Changed
 //	Tick, when Wake says so ──────────────────────> │ Machine │ ── Start ─────────> cell: these entities run
-//	                                                └──────┘ ── Kept, Unkept, Settled ──> cell
+//	                                                └──────┘ ── Kept, Unkept, Flushed ──> cell
 //
 // # Life of a shard
 //

@@ -73,8 +73,8 @@ func TestWhatIsTakenOverBegins(t *testing.T) {
 	q := asks(t, m, &now, out)
 	require.Equal(t, []protocol.ShardID{0}, q.Shards)
 	m.Step(now, protocol.Asked{Take: q}, out)
-	require.Equal(t, protocol.Given{Number: q.Number, IDs: []string{id}}, out.Give[0].Given)
-	give := out.Give[0].Given
+	require.Equal(t, protocol.Given{Number: q.Number, IDs: []string{id}}, out.Answer[0].Given)
+	give := out.Answer[0].Given
 	out.Reset()
 	m.Step(now, give, out)
 	require.Equal(t, []remembering.Entities{{IDs: []string{id}}}, out.Start)
@@ -95,8 +95,8 @@ func TestWhatIsTakenOverBegins(t *testing.T) {
 	q = asks(t, m, &now, out)
 	out.Reset()
 	m.Step(now, protocol.Asked{Take: q}, out)
-	require.True(t, out.Give[0].Given.Over)
-	m.Step(now, out.Give[0].Given, out)
+	require.True(t, out.Answer[0].Given.Over)
+	m.Step(now, out.Answer[0].Given, out)
 	require.Equal(t, []uint16{0}, out.Over)
 	require.Equal(t, machine.Never, m.Wake(now))
 	require.EqualValues(t, 1, m.Stats().Taken)
@@ -144,7 +144,7 @@ func TestAShardThatStopsTakesNothingOver(t *testing.T) {
 	m, out := taking(t, config())
 	now := machine.Instant(1)
 	q := asks(t, m, &now, out)
-	m.Step(now, remembering.Settle{}, out)
+	m.Step(now, remembering.Flush{}, out)
 	out.Reset()
 	m.Step(now, protocol.Given{Number: q.Number, IDs: []string{formerly(0, 0)}}, out)
 	require.Empty(t, out.Start)
@@ -181,9 +181,9 @@ func TestWhatWasGivenIsGivenAgain(t *testing.T) {
 	answer(m, now, out, map[remembering.Set][]string{{Number: 1, Of: 2}: {id}})
 	given := func() []string {
 		q := asks(t, m, &now, out)
-		out.Give = nil
+		out.Answer = nil
 		m.Step(now, protocol.Asked{Take: q}, out)
-		return out.Give[0].Given.IDs
+		return out.Answer[0].Given.IDs
 	}
 	require.Equal(t, []string{id}, given())
 	first := now
@@ -256,11 +256,11 @@ func TestQuestionsWaitForTheIndex(t *testing.T) {
 	asker := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}
 	m.Step(1, remembering.Serve{}, out)
 	m.Step(1, protocol.Asked{From: asker, Take: protocol.Take{Number: 7}}, out)
-	require.Empty(t, out.Give)
+	require.Empty(t, out.Answer)
 	m.Step(2, remembering.Opened{Session: 2}, out)
-	require.Empty(t, out.Give, "it does not tell of the number of shards")
+	require.Empty(t, out.Answer, "it does not tell of the number of shards")
 	m.Step(3, remembering.Changed{Session: 2}, out)
-	require.Equal(t, []remembering.Give{{To: asker, Given: protocol.Given{Number: 7, Over: true}}}, out.Give)
+	require.Equal(t, []remembering.Answer{{To: asker, Given: protocol.Given{Number: 7, Over: true}}}, out.Answer)
 }
 
 // An entity that waits for the store is refused after the limit also where nothing can be written, since nobody says
@@ -364,15 +364,15 @@ func TestTheFirstShardStaysWhileOthersHaveToWrite(t *testing.T) {
 			m.Step(1, remembering.Opened{Set: o.Set, Session: o.Session}, out)
 		}
 	}
-	m.Step(1, remembering.Settle{}, out)
-	m.Step(1, remembering.Settle{Shard: 1}, out)
+	m.Step(1, remembering.Flush{}, out)
+	m.Step(1, remembering.Flush{Shard: 1}, out)
 	require.False(t, m.Quiet(0))
 	require.False(t, m.Quiet(1))
-	require.Empty(t, out.Settled)
+	require.Empty(t, out.Flushed)
 	changed, settled := 0, []protocol.ShardID(nil)
 	for now := machine.Instant(2); now < machine.Instant(10*time.Second) && len(settled) < 2; now = now.Add(10 * time.Millisecond) {
-		asks, gives, opens, changes := slices.Clone(out.Ask), slices.Clone(out.Give), slices.Clone(out.Open), slices.Clone(out.Change)
-		settled = append(settled, out.Settled...)
+		asks, gives, opens, changes := slices.Clone(out.Ask), slices.Clone(out.Answer), slices.Clone(out.Open), slices.Clone(out.Change)
+		settled = append(settled, out.Flushed...)
 		out.Reset()
 		for _, o := range opens {
 			m.Step(now, remembering.Opened{Set: o.Set, Session: o.Session}, out)

@@ -244,14 +244,14 @@ func (e *exporter) answer(now machine.Instant, out *Outbox) {
 			continue
 		}
 		delete(e.waiting, node)
-		give := protocol.Given{Layout: q.take.Layout, Number: q.take.Number, Over: len(e.numbers) == 0}
+		answer := protocol.Given{Layout: q.take.Layout, Number: q.take.Number, Over: len(e.numbers) == 0}
 		for _, id := range q.take.Gone {
 			if e.takeOut(id, q) {
-				give.Gone = append(give.Gone, id)
+				answer.Gone = append(answer.Gone, id)
 			}
 		}
-		give.IDs = e.offer(now, q.take.Shards)
-		out.Give = append(out.Give, Give{To: node, Given: give})
+		answer.IDs = e.offer(now, q.take.Shards)
+		out.Answer = append(out.Answer, Answer{To: node, Given: answer})
 	}
 }
 

@@ -63,9 +63,9 @@ type (
 		Shard protocol.ShardID
 		ID    string
 	}
-	// Settle says that the shard stops: nothing more begins, and Settled follows when everything
+	// Flush says that the shard stops: nothing more begins, and Flushed follows when everything
 	// is written. Further ones do no harm.
-	Settle struct{ Shard protocol.ShardID }
+	Flush struct{ Shard protocol.ShardID }
 	// End says that the node does not host the shard any more.
 	End struct{ Shard protocol.ShardID }
 
@@ -118,8 +118,8 @@ type Close struct {
 	Session uint64
 }
 
-// Give has an answer sent to the machine of another node, which may be this one.
-type Give struct {
+// Answer has an answer sent to the machine of another node, which may be this one.
+type Answer struct {
 	To    gossip.NodeID
 	Given protocol.Given
 }
@@ -139,9 +139,9 @@ type Outbox struct {
 	Start   []Entities         // These entities are to run, if they do not, and if Machine.Begin has nothing against it.
 	Kept    []Entities         // The store has these; with [Config.First] only.
 	Unkept  []Entities         // The store did not take these in time; who gives them up says GiveUp. With First only.
-	Settled []protocol.ShardID // Everything of these is written.
+	Flushed []protocol.ShardID // Everything of these is written.
 	Ask     []protocol.Take    // For the machine with the first shard of the present layout. No answer is no fault: it is asked again.
-	Give    []Give
+	Answer  []Answer
 	Over    []uint16 // Nothing is left of what was before these layouts.
 }
 
@@ -150,7 +150,7 @@ func (o *Outbox) Reset() { *o = Outbox{} }
 
 // Empty reports whether there is nothing to do.
 func (o *Outbox) Empty() bool {
-	return len(o.Close)+len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Settled)+len(o.Ask)+len(o.Give)+len(o.Over) == 0
+	return len(o.Close)+len(o.Open)+len(o.Change)+len(o.Start)+len(o.Kept)+len(o.Unkept)+len(o.Flushed)+len(o.Ask)+len(o.Answer)+len(o.Over) == 0
 }
 
 // Stats are the counters of a machine since it was made, and its present numbers.

@@ -33,7 +33,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{name: "a shard that is served again is not read", file: machine, old: "s.known, s.stops, s.waited = closed, 0, 0, false, false, nil\n", new: "s.known, s.stops, s.waited = closed, 0, 0, mutant(NAME) && s.known, false, nil\n"},
 		{name: "kept although it was forgotten", file: shard, old: "w.waits && s.asked(w.id) != opForget {", new: "w.waits && (s.asked(w.id) != opForget || mutant(NAME)) {", tests: []string{"TestTheLastWishIsWritten"}},
 		{name: "the first of all wishes only", file: shard, old: "	s.kept(there, out)\n	if len(none) > 0 {", new: "	if mutant(NAME) {\n		s.requests, s.line = nil, nil\n	}\n	s.kept(there, out)\n	if len(none) > 0 {"},
-		{name: "settled before it is written", file: machine, old: "s.settling && m.quiet(s) {", new: "s.settling && (m.quiet(s) || mutant(NAME)) {"},
+		{name: "flushed before it is written", file: machine, old: "s.flushing && m.quiet(s) {", new: "s.flushing && (m.quiet(s) || mutant(NAME)) {"},
 		{name: "who waits is told again and again", file: shard, old: "			w.since = machine.Never\n", new: "			if !mutant(NAME) {\n				w.since = machine.Never\n			}\n", tests: []string{"TestWhoWaitsIsToldOnce"}},
 		{name: "the first shard ends although others wait for the index", file: machine, old: "|| !m.exporter.owes())", new: "|| !m.exporter.owes() || mutant(NAME))", tests: []string{"TestTheFirstShardStaysWhileOthersHaveToWrite"}},
 		{name: "forgotten by who gives up before the set is read", file: machine, old: "	case !s.known:\n", new: "	case !s.known && !mutant(NAME):\n", tests: []string{"TestWhoWaitsForTooLongIsRefused"}},

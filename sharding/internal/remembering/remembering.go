@@ -31,7 +31,7 @@ type Machine struct {
 	retry    machine.Instant // When the first of the closed sets goes on; [machine.Never]: there is none.
 
 	closing  []Close         // For the next outbox.
-	settling int             // Shards that are to be told when everything is written.
+	flushing int             // Shards that are to be told when everything is written.
 	starting []*shard        // Have entities to start; the first one goes on.
 	next     machine.Instant // When the next entity may begin.
 
@@ -60,8 +60,8 @@ func (m *Machine) Step(now machine.Instant, in any, out *Outbox) {
 		m.request(now, in.Shard, in.ID, opForget, out)
 	case GiveUp:
 		m.giveUp(now, in.Shard, in.ID, out)
-	case Settle:
-		m.settle(in.Shard)
+	case Flush:
+		m.flush(in.Shard)
 	case End:
 		m.end(in.Shard)
 	case Layouts:
@@ -84,7 +84,7 @@ func (m *Machine) Step(now machine.Instant, in any, out *Outbox) {
 	m.exporter.load()
 	m.call(out)
 	m.start(now, out)
-	m.settled(out)
+	m.flushed(out)
 	m.importer.ask(now, out)
 	out.Close, m.closing = append(out.Close, m.closing...), nil
 }
@@ -107,7 +107,7 @@ func (m *Machine) serve(in Serve) {
 	}
 	s.epoch = in.Epoch
 	s.giveBack()
-	m.setSettling(s, false)
+	m.setFlushing(s, false)
 	s.state, s.session, s.again, s.known, s.stops, s.waited = closed, 0, 0, false, false, nil
 	s.halt()
 	m.want(&s.set)
@@ -205,21 +205,21 @@ func (m *Machine) giveUp(now machine.Instant, id protocol.ShardID, entity string
 	}
 }
 
-// settle cancels the starts of a shard that stops; Settled follows when everything of it is written.
-func (m *Machine) settle(id protocol.ShardID) {
+// flush cancels the starts of a shard that stops; Flushed follows when everything of it is written.
+func (m *Machine) flush(id protocol.ShardID) {
 	if s := m.shards[id]; s != nil {
 		s.halt()
 		s.stops = true
-		m.setSettling(s, true)
+		m.setFlushing(s, true)
 	}
 }
 
-// setSettling records whether Settled is to follow when everything of a shard is written.
-func (m *Machine) setSettling(s *shard, settling bool) {
-	if s.settling != settling {
-		s.settling = settling
-		if m.settling--; settling {
-			m.settling += 2
+// setFlushing records whether Flushed is to follow when everything of a shard is written.
+func (m *Machine) setFlushing(s *shard, flushing bool) {
+	if s.flushing != flushing {
+		s.flushing = flushing
+		if m.flushing--; flushing {
+			m.flushing += 2
 		}
 	}
 }
@@ -236,15 +236,15 @@ func (m *Machine) quiet(s *shard) bool {
 	return s.writing() == 0 && (s.id != m.present().Shard(0) || !m.exporter.owes())
 }
 
-// settled reports the shards that stop and have nothing to write any more.
-func (m *Machine) settled(out *Outbox) {
-	if m.settling == 0 {
+// flushed reports the shards that stop and have nothing to write any more.
+func (m *Machine) flushed(out *Outbox) {
+	if m.flushing == 0 {
 		return
 	}
 	for _, s := range m.order {
-		if s.settling && m.quiet(s) {
-			m.setSettling(s, false)
-			out.Settled = append(out.Settled, s.id)
+		if s.flushing && m.quiet(s) {
+			m.setFlushing(s, false)
+			out.Flushed = append(out.Flushed, s.id)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func (m *Machine) end(id protocol.ShardID) {
 		return
 	}
 	m.stats.Unwritten += uint64(s.writing())
-	m.setSettling(s, false)
+	m.setFlushing(s, false)
 	s.halt()
 	delete(m.shards, id)
 	m.order = slices.DeleteFunc(m.order, func(o *shard) bool { return o == s })

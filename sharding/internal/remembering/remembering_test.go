@@ -104,7 +104,7 @@ func (b *bench) step(in any) {
 	for _, q := range out.Ask {
 		b.mail = append(b.mail, protocol.Asked{Take: q})
 	}
-	for _, g := range out.Give {
+	for _, g := range out.Answer {
 		b.mail = append(b.mail, g.Given)
 	}
 	require.LessOrEqual(b.t, len(b.calls), b.cfg.Calls, "K1")
@@ -146,7 +146,7 @@ func (b *bench) told(out *remembering.Outbox) {
 			}
 		}
 	}
-	for _, shard := range out.Settled {
+	for _, shard := range out.Flushed {
 		require.True(b.t, b.machine.Quiet(shard))
 		b.written(shard)
 	}
@@ -301,7 +301,7 @@ func (b *bench) live(t *rapid.T) {
 			b.served[shard], b.asked[shard] = false, map[string]bool{}
 			b.step(remembering.End{Shard: shard})
 		} else {
-			b.step(remembering.Settle{Shard: shard})
+			b.step(remembering.Flush{Shard: shard})
 		}
 	case 6:
 		b.pass(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
@@ -408,8 +408,8 @@ func alone(t *testing.T, cfg remembering.Config) (*remembering.Machine, *remembe
 	m.Step(1, remembering.Opened{Session: 2, IDs: []string{"1"}}, out)
 	require.Len(t, out.Ask, 1)
 	m.Step(1, protocol.Asked{Take: out.Ask[0]}, out)
-	require.Len(t, out.Give, 1)
-	m.Step(1, out.Give[0].Given, out)
+	require.Len(t, out.Answer, 1)
+	m.Step(1, out.Answer[0].Given, out)
 	require.Equal(t, []uint16{0}, out.Over)
 	out.Reset()
 	return m, out
@@ -513,7 +513,7 @@ func TestWhoWaitedWhileItsShardStoppedIsNotForgotten(t *testing.T) {
 	cfg.First = true
 	m, out := alone(t, cfg)
 	m.Step(1, remembering.Remember{ID: "a"}, out)
-	m.Step(1, remembering.Settle{}, out)
+	m.Step(1, remembering.Flush{}, out)
 	m.Step(2, remembering.Opened{Set: own, Session: 1, IDs: []string{"a"}}, out)
 	require.Equal(t, []remembering.Entities{{IDs: []string{"a"}}}, out.Kept)
 	m.Step(3, remembering.GiveUp{ID: "a"}, out)

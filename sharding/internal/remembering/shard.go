@@ -28,7 +28,7 @@ type shard struct {
 	handed   map[string]struct{}        // Are in an outbox to begin, and were not forgotten since. Nil when there are none.
 	held     map[string]machine.Instant // Are to be forgotten, when no set of a former layout has them. Nil when there are none.
 	stops    bool                       // The shard stops: nothing begins any more.
-	settling bool                       // Settled is to follow.
+	flushing bool                       // Flushed is to follow.
 }
 
 var _ holder = (*shard)(nil)

@@ -43,7 +43,7 @@ type batch struct {
 // part is what a batch has of a slot. It may be empty.
 type part struct {
 	slot     *Slot
-	handover cell.Handover
+	handover cell.PendingAppend
 }
 
 // transmit has the next slots in line transmit. The lane calls it.
@@ -115,7 +115,7 @@ func (p *peer) append(b *batch) {
 
 // take copies messages of a cell, from a number on, into the batch, and returns the number of the
 // first message that it left out.
-func (b *batch) take(encoder *wire.Encoder, o cell.Outgoing, first uint64) (unsent uint64) {
+func (b *batch) take(encoder *wire.Encoder, o cell.Transmission, first uint64) (unsent uint64) {
 	b.bytes, unsent = encoder.Part(b.bytes, &o, first, envelopeMost, b.now, &b.numbers)
 	b.full = unsent != o.Window.Next()
 	return unsent

@@ -15,7 +15,7 @@ import (
 // The entry of a node is forgotten when the session of the lane to that node ends.
 type clocks struct {
 	mu    sync.Mutex // Guards known; held for one look-up or entry.
-	known cell.Clocks
+	known cell.ClockBounds
 }
 
 func (c *clocks) heard(node gossip.NodeID, there, now machine.Instant) {

@@ -59,7 +59,7 @@ type Job struct {
 	now     machine.Reading // When the last message ended, if the next message begins at once; else zero.
 	began   machine.Instant // When the present run began.
 	mail    cell.Mail       // The message that is handled, or that begins next.
-	ahead   cell.Ahead      // The messages that may be handled at once after the present one.
+	ahead   cell.AheadQueue // The messages that may be handled at once after the present one.
 	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
 	memory  *memory         // What the entity is restored from, of OpStart; nil mostly.
 	ran     uint16          // How many messages of ahead were handed to the entity.
@@ -322,7 +322,7 @@ func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
 // follow notes the entity's next step, with mu of the slot held. What was ahead and did not begin
 // is back in the mailbox, if it is not over.
 func (j *Job) follow(op cell.Op) {
-	j.op, j.mail, j.ahead = op, cell.Mail{}, cell.Ahead{}
+	j.op, j.mail, j.ahead = op, cell.Mail{}, cell.AheadQueue{}
 	if op == cell.OpRun {
 		j.mail = j.entity.Mail()
 	}

@@ -92,7 +92,7 @@ func (r *Region) makeLayout(l protocol.Layout, former *layout) *layout {
 		sl := &next.slots[i]
 		sl.region, sl.shard, sl.layout, sl.cell = r, cfg.Shard, next, cell.New(cfg)
 		if bound := r.limiter.Load(); bound != nil {
-			sl.cell.Upkeep().Limit(bound)
+			sl.cell.Maintenance().Limit(bound)
 		}
 	}
 	return next

@@ -234,12 +234,12 @@ func (r *Region) Limit(cfg passivation.Config) {
 	}
 	if cfg.Limit == 0 {
 		r.limiter.Store(nil)
-		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(nil) }) })
+		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(nil) }) })
 		return
 	}
 	next := newLimiter(r, cfg)
 	r.limiter.Store(next)
-	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })
+	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(next) }) })
 }
 
 // Limits says how the limit of the region does.

@@ -50,7 +50,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"a batch that was refused has told of its streams", "TestABatchThatIsRefusedDefinesNothing", link, "		sl.link.encoder.Forget()\n", "		if !mutant(NAME) {\n			sl.link.encoder.Forget()\n		}\n"},
 		{"nobody is asked for room for a batch", "TestABatchThatIsRefusedIsSentLater", batch, "	if errors.Is(err, transport.ErrFull) {", "	if errors.Is(err, transport.ErrFull) && !mutant(NAME) {"},
 		{"what goes on while a batch is under way overtakes it", "TestNothingOvertakesABatch", link, "	if !l.collecting {\n", "	if !l.collecting || mutant(NAME) {\n"},
-		{"what a batch has no room for is forgotten", "TestALargeMessageGoesBehindTheBatch", link, "		c.Sent().Unsent(unsent)\n", "		if !mutant(NAME) {\n			c.Sent().Unsent(unsent)\n		}\n"},
+		{"what a batch has no room for is forgotten", "TestALargeMessageGoesBehindTheBatch", link, "		c.Outbound().Unsent(unsent)\n", "		if !mutant(NAME) {\n			c.Outbound().Unsent(unsent)\n		}\n"},
 		{"batches for nodes that know none", "TestCellsShareAnEnvelope", batch, "p.version.Load() >= protocol.VersionFrames {", "(p.version.Load() >= protocol.VersionFrames || mutant(NAME)) {"},
 		{"a batch of a former home has a place here", "TestABatchMeetsANewHome", link, "	here := sl.link.peer == p\n", "	here := sl.link.peer == p || mutant(NAME)\n"},
 		{"numbers for nodes that know none", "TestStreamsAreSpelledOutOnceASession", batch, "	case p.version.Load() < protocol.VersionNumbers ||", "	case p.version.Load() < protocol.VersionNumbers && !mutant(NAME) ||"},

@@ -79,13 +79,13 @@ func (r *Region) Busy() (all time.Duration) {
 	return all
 }
 
-// Reload gives all cells other times, see [cell.Upkeep.Reload].
+// Reload gives all cells other times, see [cell.Maintenance.Reload].
 func (r *Region) Reload(passivateAfter, stuckAfter time.Duration) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	r.cells.PassivateAfter, r.cells.StuckAfter = passivateAfter, stuckAfter
 	r.EachSlot(func(sl *Slot) {
-		sl.Do(func(c *cell.Cell) { c.Upkeep().Reload(passivateAfter, stuckAfter) })
+		sl.Do(func(c *cell.Cell) { c.Maintenance().Reload(passivateAfter, stuckAfter) })
 	})
 }
 

@@ -28,16 +28,16 @@ type StoreCalls interface {
 	Change(c remembering.Change)
 	// Close says that a session of a set is over.
 	Close(c remembering.Close)
-	// Ask and Give are for the machine of another node, which [Region.Remembered] hands them to: that of the node with
+	// Ask and Answer are for the machine of another node, which [Region.Remembered] hands them to: that of the node with
 	// the first shard of the present layout, as this node knows, and that of the node which has asked. Either may be
 	// lost.
 	Ask(t protocol.Take)
-	Give(g remembering.Give)
+	Answer(g remembering.Answer)
 	// Over says that nothing is left of what was before the layout with a number.
 	Over(layout uint16)
 }
 
-// remembers is the [cell.Rememberer] of the cells of a region. Invariant, while mu is free:
+// remembers is the [cell.RememberPort] of the cells of a region. Invariant, while mu is free:
 //
 //	D1  while the outbox is not empty a pass is due or under way, and otherwise one is due when the machine
 //	    is to be told of the time.
@@ -53,14 +53,14 @@ type remembers struct {
 	timer   Timer           // Calls the passes; made at first use.
 }
 
-var _ cell.Rememberer = (*remembers)(nil)
+var _ cell.RememberPort = (*remembers)(nil)
 
 // newRemembers returns what remembers the entities of a region.
 func newRemembers(r *Region, cfg remembering.Config, first protocol.Layout, calls StoreCalls) *remembers {
 	return &remembers{region: r, calls: calls, machine: remembering.New(cfg, first), due: machine.Never}
 }
 
-// Serve implements [cell.Rememberer], as do the next four.
+// Serve implements [cell.RememberPort], as do the next four.
 func (m *remembers) Serve(shard protocol.ShardID, epoch protocol.Epoch) {
 	m.step(remembering.Serve{Shard: shard, Epoch: epoch})
 }
@@ -80,12 +80,12 @@ func (m *remembers) GiveUp(shard protocol.ShardID, id string) {
 	m.step(remembering.GiveUp{Shard: shard, ID: id})
 }
 
-// Settle notes that a shard stops.
-func (m *remembers) Settle(shard protocol.ShardID) (written bool) {
+// Flush notes that a shard stops.
+func (m *remembers) Flush(shard protocol.ShardID) (written bool) {
 	m.mu.Lock()
 	written = m.machine.Quiet(shard)
 	m.mu.Unlock()
-	m.step(remembering.Settle{Shard: shard})
+	m.step(remembering.Flush{Shard: shard})
 	return written
 }
 
@@ -155,8 +155,8 @@ func (m *remembers) carry(out *remembering.Outbox) {
 	for _, t := range out.Ask {
 		m.calls.Ask(t)
 	}
-	for _, g := range out.Give {
-		m.calls.Give(g)
+	for _, g := range out.Answer {
+		m.calls.Answer(g)
 	}
 	for _, layout := range out.Over {
 		m.calls.Over(layout)
@@ -174,8 +174,8 @@ func (m *remembers) carry(out *remembering.Outbox) {
 	for _, n := range out.Unkept {
 		m.tell(n.Shard, func(x cell.Remembering, now machine.Instant, out *cell.Actions) { x.Unkept(now, n.IDs, n.Why, out) })
 	}
-	for _, shard := range out.Settled {
-		m.tell(shard, func(x cell.Remembering, now machine.Instant, out *cell.Actions) { x.Settled(now, out) })
+	for _, shard := range out.Flushed {
+		m.tell(shard, func(x cell.Remembering, now machine.Instant, out *cell.Actions) { x.Flushed(now, out) })
 	}
 }
 

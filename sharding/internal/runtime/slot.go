@@ -139,7 +139,7 @@ func (sl *Slot) flush(now machine.Instant, to gossip.NodeID) bool {
 func (sl *Slot) sweep() (over bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	over = sl.cell.Upkeep().Sweep(sl.now(), sweepChunk, &sl.out)
+	over = sl.cell.Maintenance().Sweep(sl.now(), sweepChunk, &sl.out)
 	sl.cell.Handoff().Sweep(sl.now(), &sl.out)
 	sl.carry(nil)
 	return over
@@ -149,7 +149,7 @@ func (sl *Slot) sweep() (over bool) {
 func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Handle) cell.Verdict {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	v := sl.cell.Upkeep().Evict(sl.now(), by, e, s, &sl.out)
+	v := sl.cell.Maintenance().Evict(sl.now(), by, e, s, &sl.out)
 	sl.carry(nil)
 	return v
 }

@@ -301,7 +301,7 @@ func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
 	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease, control.ToRemembering:
 		n.Enqueue(protocol.MessageService, e)
-	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost, control.Take, control.Give, control.TakenOver:
+	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost, control.ImportQuestion, control.ImportAnswer, control.TakenOver:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false

@@ -261,7 +261,7 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/residents.go",
+		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/entitytable.go",
 		old: "		if e.mailbox.at(0).Expired(now) {\n			r.refuse",
 		new: "		if e.mailbox.at(0).Expired(now) && !mutant(NAME) {\n			r.refuse",
 		// Both look: the cell when it hands the message out, and the worker before it begins.
@@ -400,8 +400,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "what went with others counts as not sent", file: "cell/passage.go",
-		old: "func (h *Handover) Placed(place uint64) {\n",
-		new: "func (h *Handover) Placed(place uint64) {\n	if mutant(NAME) {\n		place = ^uint64(0)\n	}\n",
+		old: "func (h *PendingAppend) Placed(place uint64) {\n",
+		new: "func (h *PendingAppend) Placed(place uint64) {\n	if mutant(NAME) {\n		place = ^uint64(0)\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/items.go",
@@ -519,7 +519,7 @@ var mutants = []mutant{
 		new: "	if _, idle := e.Idle(); !idle && (!mutant(NAME) || e.state != entityActive) ||",
 	},
 	{
-		test: "TestLimitedEntities", name: "who is permanent makes room", file: "cell/residents.go",
+		test: "TestLimitedEntities", name: "who is permanent makes room", file: "cell/entitytable.go",
 		old: "	if r.cfg.Limiter != nil && !r.permanent(e) {\n",
 		new: "	if r.cfg.Limiter != nil && (!r.permanent(e) || mutant(NAME)) {\n",
 	},
@@ -540,8 +540,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestLimitedEntities", name: "a limit for each shard", file: "runtime/layouts.go",
-		old: "			sl.cell.Upkeep().Limit(bound)\n",
-		new: "			if mutant(NAME) {\n				bound = newLimiter(r, bound.cfg)\n			}\n			sl.cell.Upkeep().Limit(bound)\n",
+		old: "			sl.cell.Maintenance().Limit(bound)\n",
+		new: "			if mutant(NAME) {\n				bound = newLimiter(r, bound.cfg)\n			}\n			sl.cell.Maintenance().Limit(bound)\n",
 	},
 	{
 		test: "TestUsesCountForTheLimit", in: "../..", name: "a use of which the policy does not hear", file: "runtime/limit.go",
@@ -555,8 +555,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestALimitIsReloaded", in: "../..", name: "a new limit that shards which are there do not hear of", file: "runtime/limit.go",
-		old: "	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n",
-		new: "	if !mutant(NAME) {\n		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n	}\n",
+		old: "	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(next) }) })\n",
+		new: "	if !mutant(NAME) {\n		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(next) }) })\n	}\n",
 	},
 	{
 		test: "TestLimitedEntities", name: "an instance that stops keeps its handle", file: "cell/stop.go",
@@ -564,12 +564,12 @@ var mutants = []mutant{
 		new: "	if !mutant(NAME) {\n		r.limiter.leave(e)\n	}\n",
 	},
 	{
-		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/residents.go",
+		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/entitytable.go",
 		old: "	for _, id := range r.cfg.Permanent {\n",
 		new: "	for _, id := range r.cfg.Permanent {\n		if mutant(NAME) {\n			return\n		}\n",
 	},
 	{
-		test: "TestPermanentEntitiesRun", name: "a permanent entity that rests for ever", file: "cell/residents.go",
+		test: "TestPermanentEntitiesRun", name: "a permanent entity that rests for ever", file: "cell/entitytable.go",
 		old: "			r.alarm.at(e.at, out)\n",
 		new: "			if !mutant(NAME) {\n				r.alarm.at(e.at, out)\n			}\n",
 	},

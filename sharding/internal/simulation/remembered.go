@@ -250,12 +250,14 @@ func (a *archive) emptied(node gossip.NodeID, number string) {
 func (s *storeCalls) Close(remembering.Close) {}
 
 // Ask implements [runtime.StoreCalls], as do the next two.
-func (s *storeCalls) Ask(t protocol.Take) { s.cells.out.Add(control.Take{Kind: s.cells.kind, Take: t}) }
+func (s *storeCalls) Ask(t protocol.Take) {
+	s.cells.out.Add(control.ImportQuestion{Kind: s.cells.kind, Take: t})
+}
 
-// Give sends an answer to the control machine of a node.
-func (s *storeCalls) Give(g remembering.Give) {
+// Answer sends an answer to the control machine of a node.
+func (s *storeCalls) Answer(g remembering.Answer) {
 	s.archive.ledger.counts.Archived.Given += len(g.Given.IDs)
-	s.cells.out.Add(control.Give{Kind: s.cells.kind, To: g.To, Given: g.Given})
+	s.cells.out.Add(control.ImportAnswer{Kind: s.cells.kind, To: g.To, Given: g.Given})
 }
 
 // Over tells the control machine.

@@ -137,11 +137,13 @@ func (s *Calls) Close(c remembering.Close) {
 
 // Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the machines of other
 // nodes. What finds its inbox full is asked for again.
-func (s *Calls) Ask(t protocol.Take) { s.cfg.Node.Post(control.Take{Kind: s.cfg.Kind, Take: t}) }
+func (s *Calls) Ask(t protocol.Take) {
+	s.cfg.Node.Post(control.ImportQuestion{Kind: s.cfg.Kind, Take: t})
+}
 
-// Give sends an answer.
-func (s *Calls) Give(g remembering.Give) {
-	s.cfg.Node.Post(control.Give{Kind: s.cfg.Kind, To: g.To, Given: g.Given})
+// Answer sends an answer.
+func (s *Calls) Answer(g remembering.Answer) {
+	s.cfg.Node.Post(control.ImportAnswer{Kind: s.cfg.Kind, To: g.To, Given: g.Given})
 }
 
 // Over says that nothing is left of what was before a layout: once, so it waits for room.

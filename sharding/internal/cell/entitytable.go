@@ -16,7 +16,7 @@ import (
 // becomes of each call of an instance is in life.go, and leads back to advance. discard and
 // release end a hosting without waiting.
 
-// residents is the part of a cell that runs the entities. Invariants, between calls:
+// entityTable is the part of a cell that runs the entities. Invariants, between calls:
 //
 //	R1  at most one message of an entity is being processed;
 //	R2  the map and the list hold the same records, each of which has an instance, a
@@ -29,8 +29,8 @@ import (
 //	    is set to the end of its rest; so has each that is remembered, once it has begun here;
 //	R6  with a limiter each instance that is live ([Entity.Live]), and whose entity is not permanent,
 //	    has a handle, and nothing else has one.
-type residents struct {
-	shared
+type entityTable struct {
+	env
 	entities    map[string]*Entity
 	recent      *Entity   // The entity of the last message, since messages come in runs.
 	first       *Entity   // The first of a list of all entities in the order of creation.
@@ -43,14 +43,14 @@ type residents struct {
 	seen        depth     // Of the mailboxes that the present round of Sweep has seen so far.
 	limiter     limiterClient
 	memory      *memory
-	remembering remembrance
+	remembering rememberedEntities
 }
 
 // empty reports whether no entity is left.
-func (r *residents) empty() bool { return r.first == nil }
+func (r *entityTable) empty() bool { return r.first == nil }
 
 // entity returns the record of an entity, nil if it has none.
-func (r *residents) entity(id string) *Entity {
+func (r *entityTable) entity(id string) *Entity {
 	if r.recent != nil && r.recent.id == id {
 		return r.recent
 	}
@@ -61,7 +61,7 @@ func (r *residents) entity(id string) *Entity {
 	return e
 }
 
-func (r *residents) create(id string) *Entity {
+func (r *entityTable) create(id string) *Entity {
 	e := &Entity{id: id, state: entityWaiting, prev: r.last}
 	if r.entities == nil {
 		r.entities = make(map[string]*Entity)
@@ -76,7 +76,7 @@ func (r *residents) create(id string) *Entity {
 	return e
 }
 
-func (r *residents) remove(e *Entity) {
+func (r *entityTable) remove(e *Entity) {
 	delete(r.entities, e.id)
 	if r.recent == e {
 		r.recent = nil
@@ -100,7 +100,7 @@ func (r *residents) remove(e *Entity) {
 // removeIdle removes the record of an entity unless it is needed: for an instance, for
 // messages, for senders that wait, for a failure that is to be remembered, or for the next
 // instance of an entity that is permanent.
-func (r *residents) removeIdle(e *Entity) {
+func (r *entityTable) removeIdle(e *Entity) {
 	if r.permanent(e) && r.place.serves() && !r.place.isOver() {
 		return
 	}
@@ -112,14 +112,14 @@ func (r *residents) removeIdle(e *Entity) {
 // enqueue puts a message of a stream into the mailbox of its entity, or refuses it: nobody
 // waits for the reply any more, the entity is failing, or the origin sends on although it is
 // held back. The cost is what the message counts in bounded buffers.
-func (r *residents) enqueue(now machine.Instant, id string, m Mail, cost int, out *Actions) {
+func (r *entityTable) enqueue(now machine.Instant, id string, m Mail, cost int, out *Actions) {
 	if code := r.admit(now, id, m, cost, out); code != protocol.CodeOK {
 		r.refuse(r.whole(id, m), code, out)
 	}
 }
 
 // admit is enqueue, but that nothing is done with another code than [protocol.CodeOK].
-func (r *residents) admit(now machine.Instant, id string, m Mail, cost int, out *Actions) protocol.Code {
+func (r *entityTable) admit(now machine.Instant, id string, m Mail, cost int, out *Actions) protocol.Code {
 	if m.Expired(now) {
 		return protocol.CodeExpired // No entity is started for a message that nobody waits for.
 	}
@@ -141,7 +141,7 @@ func (r *residents) admit(now machine.Instant, id string, m Mail, cost int, out 
 }
 
 // advance begins whatever the entity can begin now.
-func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) advance(now machine.Instant, e *Entity, out *Actions) {
 	if r.place.isSuspended() || e.atWork() || e.Withholds() {
 		return
 	}
@@ -166,13 +166,13 @@ func (r *residents) advance(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // permanent reports whether e runs whenever this node hosts the shard.
-func (r *residents) permanent(e *Entity) bool {
+func (r *entityTable) permanent(e *Entity) bool {
 	return r.remembering.runs(e) || len(r.cfg.Permanent) > 0 && slices.Contains(r.cfg.Permanent, e.id)
 }
 
 // keepUp begins what the entities that are permanent can begin now: the node has begun to serve
 // the shard, or the rest of one of them may be over.
-func (r *residents) keepUp(now machine.Instant, out *Actions) {
+func (r *entityTable) keepUp(now machine.Instant, out *Actions) {
 	if !r.place.serves() || r.place.isOver() {
 		return
 	}
@@ -195,7 +195,7 @@ func (r *residents) keepUp(now machine.Instant, out *Actions) {
 	}
 }
 
-func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) start(now machine.Instant, e *Entity, out *Actions) {
 	r.counts.Started++
 	if e.state == entityFailed {
 		r.counts.Restarted++
@@ -212,7 +212,7 @@ func (r *residents) start(now machine.Instant, e *Entity, out *Actions) {
 
 // begin hands the next message to the instance. Without a message the instance is stopped
 // if that is wanted.
-func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) begin(now machine.Instant, e *Entity, out *Actions) {
 	machine.Assert(!e.Ended(), "an instance begins nothing after its hosting has ended")
 	for e.mailbox.n > 0 {
 		if e.mailbox.at(0).Expired(now) {
@@ -234,7 +234,7 @@ func (r *residents) begin(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // returned notes that e has returned from a call.
-func (r *residents) returned(e *Entity, out *Actions) {
+func (r *entityTable) returned(e *Entity, out *Actions) {
 	if e.stuck() {
 		e.stick(false)
 		r.stuck--
@@ -244,7 +244,7 @@ func (r *residents) returned(e *Entity, out *Actions) {
 
 // backoff returns how long an entity rests after a number of failures in a row, at least
 // one.
-func (r *residents) backoff(failures uint8) time.Duration {
+func (r *entityTable) backoff(failures uint8) time.Duration {
 	d := r.cfg.BackoffMin
 	for range failures - 1 {
 		if d >= r.cfg.BackoffMax/2 {
@@ -256,7 +256,7 @@ func (r *residents) backoff(failures uint8) time.Duration {
 }
 
 // rest fails the messages that wait for e, and those that come during the time d.
-func (r *residents) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
+func (r *entityTable) rest(now machine.Instant, e *Entity, d time.Duration, why string, out *Actions) {
 	e.state, e.at, e.Value = entityFailed, now.Add(d), reason(why)
 	r.refuseWaiting(e, protocol.CodeEntityFailed, out)
 	r.relieve(e, out)
@@ -264,7 +264,7 @@ func (r *residents) rest(now machine.Instant, e *Entity, d time.Duration, why st
 
 // gone goes on after the instance of e has ended: the record is removed, or a new instance
 // is started for messages that wait.
-func (r *residents) gone(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) gone(now machine.Instant, e *Entity, out *Actions) {
 	if e.is(isReleased) {
 		r.released = slices.DeleteFunc(r.released, func(o *Entity) bool { return o == e })
 		return
@@ -280,7 +280,7 @@ func (r *residents) gone(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // fail stops an instance that is not usable any more.
-func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Actions) {
+func (r *entityTable) fail(now machine.Instant, e *Entity, why string, out *Actions) {
 	r.counts.Failed++
 	e.failures = min(e.failures+1, 16)
 	if r.place.isOver() {
@@ -296,7 +296,7 @@ func (r *residents) fail(now machine.Instant, e *Entity, why string, out *Action
 }
 
 // restart begins the messages, replies and stops that waited for the node's standing.
-func (r *residents) restart(now machine.Instant, out *Actions) {
+func (r *entityTable) restart(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
 		r.sendHeldReply(e, out)
@@ -310,7 +310,7 @@ func (r *residents) restart(now machine.Instant, out *Actions) {
 }
 
 // sendHeldReply sends the reply that was held back until the node's standing was proven, if there is one.
-func (r *residents) sendHeldReply(e *Entity, out *Actions) {
+func (r *entityTable) sendHeldReply(e *Entity, out *Actions) {
 	if reply, to := e.heldReply(); reply != nil {
 		r.place.reply(to, reply, out)
 		e.dropReply()
@@ -320,7 +320,7 @@ func (r *residents) sendHeldReply(e *Entity, out *Actions) {
 // discard refuses the messages of all mailboxes and stops all instances. An instance that
 // is in a call is stopped when it returns; until then no other instance of the entity
 // starts on this node.
-func (r *residents) discard(now machine.Instant, code protocol.Code, out *Actions) {
+func (r *entityTable) discard(now machine.Instant, code protocol.Code, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
 		r.refuseWaiting(e, code, out)
@@ -341,7 +341,7 @@ func (r *residents) discard(now machine.Instant, code protocol.Code, out *Action
 }
 
 // release leaves e behind: the cell goes on without it, and no answer of it leaves.
-func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) release(now machine.Instant, e *Entity, out *Actions) {
 	if reply, to := e.heldReply(); reply != nil {
 		r.place.reply(to, &protocol.Reply{Correlation: reply.Correlation, Code: protocol.CodeUnknownOutcome, Detail: leftBehind}, out)
 		e.dropReply()
@@ -371,7 +371,7 @@ func (r *residents) release(now machine.Instant, e *Entity, out *Actions) {
 
 // refuse answers a message that no entity will process with an error, and gives the
 // message up.
-func (r *residents) refuse(m *Message, code protocol.Code, out *Actions) {
+func (r *entityTable) refuse(m *Message, code protocol.Code, out *Actions) {
 	if !m.Own {
 		r.counts.refused(code)
 	}
@@ -393,12 +393,12 @@ func (r *residents) refuse(m *Message, code protocol.Code, out *Actions) {
 }
 
 // refuseMail is refuse for a message that was in the mailbox of e.
-func (r *residents) refuseMail(e *Entity, m Mail, code protocol.Code, out *Actions) {
+func (r *entityTable) refuseMail(e *Entity, m Mail, code protocol.Code, out *Actions) {
 	r.refuse(r.whole(e.id, m), code, out)
 }
 
 // refuseWaiting refuses the messages that are not handed out, in their order.
-func (r *residents) refuseWaiting(e *Entity, code protocol.Code, out *Actions) {
+func (r *entityTable) refuseWaiting(e *Entity, code protocol.Code, out *Actions) {
 	b := &e.mailbox
 	for i := b.out; i < b.n; i++ {
 		r.refuseMail(e, *b.at(i), code, out)
@@ -407,7 +407,7 @@ func (r *residents) refuseWaiting(e *Entity, code protocol.Code, out *Actions) {
 }
 
 // whole returns the Message of a message to an entity, and makes one of a value alone.
-func (r *residents) whole(id string, m Mail) *Message {
+func (r *entityTable) whole(id string, m Mail) *Message {
 	if m.Message() != nil {
 		return m.Message()
 	}
@@ -418,7 +418,7 @@ func (r *residents) whole(id string, m Mail) *Message {
 }
 
 // reasonOf says why an entity that rests has failed; empty for all others.
-func (r *residents) reasonOf(id string) string {
+func (r *entityTable) reasonOf(id string) string {
 	if e := r.entities[id]; e != nil && e.state == entityFailed {
 		return e.reason()
 	}
@@ -426,7 +426,7 @@ func (r *residents) reasonOf(id string) string {
 }
 
 // runOut lets the mailboxes run out: lines go, idle instances stop.
-func (r *residents) runOut(now machine.Instant, out *Actions) {
+func (r *entityTable) runOut(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
 		r.disband(e, out)
@@ -440,7 +440,7 @@ func (r *residents) runOut(now machine.Instant, out *Actions) {
 
 // releaseAll leaves behind the entities that have not stopped, and refuses what waits for
 // them, which did not begin.
-func (r *residents) releaseAll(now machine.Instant, out *Actions) {
+func (r *entityTable) releaseAll(now machine.Instant, out *Actions) {
 	for e := r.first; e != nil; {
 		next := e.next
 		r.refuseWaiting(e, protocol.CodeNotDelivered, out)
@@ -451,7 +451,7 @@ func (r *residents) releaseAll(now machine.Instant, out *Actions) {
 }
 
 // retract takes the message of an ask of this node back out of a mailbox. False: it is not there.
-func (r *residents) retract(now machine.Instant, entity string, correlation uint64, out *Actions) (m *Message, back bool) {
+func (r *entityTable) retract(now machine.Instant, entity string, correlation uint64, out *Actions) (m *Message, back bool) {
 	e := r.entity(entity)
 	if e == nil {
 		return nil, false
@@ -469,7 +469,7 @@ func (r *residents) retract(now machine.Instant, entity string, correlation uint
 }
 
 // vacated goes on when room in a mailbox is not kept any more.
-func (r *residents) vacated(e *Entity, out *Actions) {
+func (r *entityTable) vacated(e *Entity, out *Actions) {
 	r.relieve(e, out)
 	r.removeIdle(e)
 }
@@ -478,13 +478,13 @@ func (r *residents) vacated(e *Entity, out *Actions) {
 const leftBehind = "the entity did not return, and its shard went on without it"
 
 // describe adds to a snapshot of the cell.
-func (r *residents) describe(i *Info) {
+func (r *entityTable) describe(i *Info) {
 	i.Entities, i.StuckCount = len(r.entities), r.stuck
 	for _, e := range r.released {
 		i.note(e)
 	}
 	// Mostly no entity is stuck: then the list of entities is not searched.
-	for e := r.first; e != nil && len(i.Stuck) < min(r.stuck, stuckMax); e = e.next {
+	for e := r.first; e != nil && len(i.Stuck) < min(r.stuck, maxStuckNamed); e = e.next {
 		if e.stuck() {
 			i.note(e)
 		}
@@ -492,7 +492,7 @@ func (r *residents) describe(i *Info) {
 }
 
 // tally adds the present numbers to t.
-func (r *residents) tally(t *Tally) {
+func (r *entityTable) tally(t *Tally) {
 	t.Entities += len(r.entities)
 	t.Stuck += r.stuck
 	t.Mailboxes += r.depth.sum
