@@ -138,7 +138,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.
 	}
 	o := sl.cell.Outbound().Transmission()
-	for first, most := a.Seq, envelopeMost; first < o.Window.Next(); {
+	for first, most := a.Seq, maxEnvelope; first < o.Window.Next(); {
 		sent, err := sl.link.append(sl.region.node, a.To, o, first, most)
 		switch {
 		case err == nil:
@@ -146,7 +146,7 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 				sl.link.reroute(sl.cell, sent.passage)
 			}
 			sl.cell.Outbound().Handed(first, sent.unsent, sent.place)
-			first, most = sent.unsent, envelopeMost
+			first, most = sent.unsent, maxEnvelope
 		case errors.Is(err, transport.ErrTooLarge) && most > 1:
 			most = 1
 		case errors.Is(err, transport.ErrTooLarge) && sl.cell.Outbound().Strip(first, flagTooLarge, &sl.out):

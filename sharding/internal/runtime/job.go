@@ -77,12 +77,12 @@ type memory struct {
 	restored bool
 }
 
-// runMost bounds the messages of one run, and runLong the time after which a run
+// maxRun bounds the messages of one run, and runTimeout the time after which a run
 // begins no further message: the messages that were handed out have to be taken back
 // before anything else can happen to the entity.
 const (
-	runMost = 64
-	runLong = time.Millisecond
+	maxRun     = 64
+	runTimeout = time.Millisecond
 )
 
 // SlowAfter is the length from which on a run makes its entity slow. A run is timed by the
@@ -231,7 +231,7 @@ func (j *Job) Handled(r cell.Result) {
 // mayFollow reports whether the run goes on with another message.
 func (j *Job) mayFollow() bool {
 	now, held := j.look()
-	return held && now.To.Sub(j.began) <= runLong && j.slot.hostings.Load() == j.ends
+	return held && now.To.Sub(j.began) <= runTimeout && j.slot.hostings.Load() == j.ends
 }
 
 // done tells the cell the outcome of a run. The reply is withheld when the clock
@@ -263,7 +263,7 @@ func (j *Job) done(r cell.Result) {
 		j.yields = true
 	default:
 		j.now = now
-		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.hostings.Load()
+		j.ahead, j.ends = sl.cell.Ahead(e, maxRun), sl.hostings.Load()
 	}
 }
 

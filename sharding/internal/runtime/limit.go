@@ -26,12 +26,12 @@ import (
 //	                          └── again soon, while all that are left are busy       over
 
 const (
-	// passMost bounds the victims of a pass: the sweep of a large excess gives way to others.
-	passMost = 256
-	// passAgain is the time after which entities that were busy are tried again.
-	passAgain = 10 * time.Millisecond
-	// evictionsMost bounds what is remembered of the last evictions, to be explained.
-	evictionsMost = 1000
+	// maxVictims bounds the victims of a pass: the sweep of a large excess gives way to others.
+	maxVictims = 256
+	// passRetry is the time after which entities that were busy are tried again.
+	passRetry = 10 * time.Millisecond
+	// maxEvictions bounds what is remembered of the last evictions, to be explained.
+	maxEvictions = 1000
 )
 
 // limiter bounds the instances of a region; it is the [cell.Limiter] of its cells. Invariants, while
@@ -150,7 +150,7 @@ func (l *limiter) resize(to passivation.Config) bool {
 // pass stops instances until there is no excess, or nobody is left that can be stopped.
 func (l *limiter) pass() {
 	evicted := 0
-	for range passMost {
+	for range maxVictims {
 		s, h := l.victim()
 		if s == 0 {
 			break
@@ -177,7 +177,7 @@ func (l *limiter) pass() {
 	case evicted > 0:
 		l.call(0)
 	default:
-		l.call(passAgain)
+		l.call(passRetry)
 	}
 }
 
@@ -186,12 +186,12 @@ func (l *limiter) note(entity string) {
 	e := Eviction{entity, l.region.node.Ports.Clock.Instant()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.evicted) < evictionsMost {
+	if len(l.evicted) < maxEvictions {
 		l.evicted = append(l.evicted, e)
 		return
 	}
 	l.evicted[l.next] = e
-	l.next = (l.next + 1) % evictionsMost
+	l.next = (l.next + 1) % maxEvictions
 }
 
 // Evicted returns when an entity was last told to stop to make room, if it was among the last

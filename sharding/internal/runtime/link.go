@@ -38,20 +38,20 @@ type link struct {
 	encode   func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
 }
 
-// sent says at which place of which passage messages were appended, and the number of the
+// appendResult says at which place of which passage messages were appended, and the number of the
 // first that was not.
-type sent struct {
+type appendResult struct {
 	passage transport.Passage
 	place   uint64
 	unsent  uint64
 }
 
-// envelopeMost bounds the messages of one envelope.
-const envelopeMost = 256
+// maxEnvelope bounds the messages of one envelope.
+const maxEnvelope = 256
 
 // append appends the messages of a cell from a number on, up to limit of them, to the lane to a
 // node. The caller holds mu of the slot.
-func (l *link) append(n *Node, to gossip.NodeID, o cell.Transmission, first uint64, limit int) (sent, error) {
+func (l *link) append(n *Node, to gossip.NodeID, o cell.Transmission, first uint64, limit int) (appendResult, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
 			dst, l.unsent = l.encoder.Run(dst, &l.outgoing, l.next, l.limit, l.now)
@@ -63,7 +63,7 @@ func (l *link) append(n *Node, to gossip.NodeID, o cell.Transmission, first uint
 	l.encoder.There = n.clocks.at(to, l.now)
 	passage, place, err := l.peer.lane.Track(protocol.MessageService, l.encode)
 	l.outgoing = cell.Transmission{}
-	return sent{passage, place, l.unsent}, err
+	return appendResult{passage, place, l.unsent}, err
 }
 
 // forward appends a message of another origin to the lane to a node. When the lane is full the
@@ -180,7 +180,7 @@ func (l *link) written(c *cell.Cell) {
 
 // settle says to the cell where the messages of a handover to a peer are, and transmits what
 // the cell has collected since. With an error the lane did not take them.
-func (sl *Slot) settle(p *peer, h *cell.PendingAppend, at sent, err error) {
+func (sl *Slot) settle(p *peer, h *cell.PendingAppend, at appendResult, err error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	here := sl.link.peer == p

@@ -18,7 +18,7 @@ func TestMutantsAreCaught(t *testing.T) {
 	const inTime, outlives, round, before, lane = "TestAsksEndOnceAndInTime", "TestNoDeadlineOutlivesTheNode", "TestARoundOfAcknowledgementsIsOneEnvelope", "TestARoundBeginsBeforeAWindowIsFull", "TestARoundWaitsForTheLane"
 	var all []simulationtest.Mutant
 	for _, m := range []struct{ name, test, file, old, to string }{
-		{"what waits for a lane has no bound", "TestTheBacklogIsBounded", backlog, "		if w.bytes+len(f) > backlogBytesMax {", "		if w.bytes+len(f) > backlogBytesMax && !mutant(NAME) {"},
+		{"what waits for a lane has no bound", "TestTheBacklogIsBounded", backlog, "		if w.bytes+len(f) > maxBacklogBytes {", "		if w.bytes+len(f) > maxBacklogBytes && !mutant(NAME) {"},
 		{"what waits for a lane goes twice", "TestTheBacklogIsBounded", backlog, "	delete(b.nodes, to)\n", "	if !mutant(NAME) {\n		delete(b.nodes, to)\n	}\n"},
 		{"what has no place is not counted", "TestWhatWaitsForALane", backlog, "	n.unsent(n.backlog.add(p.node, encode(nil)))\n", "	lost := n.backlog.add(p.node, encode(nil))\n	if !mutant(NAME) {\n		n.unsent(lost)\n	}\n"},
 		{"what a lane has no room for again is lost", "TestWhatWaitsForALane", backlog, "			n.unsent(n.backlog.add(to, frames[i:]...))\n", "			if mutant(NAME) {\n				i = len(frames)\n			}\n			n.unsent(n.backlog.add(to, frames[i:]...))\n"},
@@ -30,7 +30,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"one ask of a slot ends by itself", inTime, asks, "; next != 0 {\n", "; next != 0 && !mutant(NAME) {\n"},
 		{"an ask that ends leaves its message", inTime, asks, "			a.Asker.End(sl.takeBack(a), cause)\n", "			a.Asker.End(!mutant(NAME) && sl.takeBack(a), cause)\n"},
 		{"an ask is looked for at each deadline", "TestAsksThatEndOneAfterTheOtherEndTogether", asks, "		t.limit = max(t.limit, now.Add(deadlinesApart))\n", "		if !mutant(NAME) {\n			t.limit = max(t.limit, now.Add(deadlinesApart))\n		}\n"},
-		{"early replies have no bound", "TestEarlyRepliesAreBounded", asks, "	if len(a.early) < earlyMax {", "	if len(a.early) < earlyMax || mutant(NAME) {"},
+		{"early replies have no bound", "TestEarlyRepliesAreBounded", asks, "	if len(a.earlyReplies) < maxEarlyReplies {", "	if len(a.earlyReplies) < maxEarlyReplies || mutant(NAME) {"},
 		{"a reply of a node that is no home counts", "TestEarlyRepliesAreBounded", asks, "	if c.Went(from, a.homes) {\n", "	if c.Went(from, a.homes) || mutant(NAME) {\n"},
 		{"an early reply never counts", "TestEarlyRepliesAreBounded", asks, "		if i >= 0 {\n", "		if i >= 0 && !mutant(NAME) {\n"},
 		{"the timer is that of the ask that came first", inTime, deadlines, "	if i == len(d.slots)-1 {\n", "	if i == len(d.slots)-1 && (!mutant(NAME) || i == 0) {\n"},
@@ -44,7 +44,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"rounds are asked for once", before, acks, "	n.acks.asked = false\n", "	n.acks.asked = mutant(NAME)\n"},
 		{"rounds are asked for again and again", before, acks, "	if first {\n", "	if first || mutant(NAME) {\n"},
 		{"no round begins before its time", before, acks, "	if n.acks.pressing.Load() &&", "	if !mutant(NAME) && n.acks.pressing.Load() &&"},
-		{"a list is larger than a frame", "TestALongRoundHasSeveralEnvelopes", acks, "l.acks.Bytes() >= ackListMost {", "l.acks.Bytes() >= ackListMost && !mutant(NAME) {"},
+		{"a list is larger than a frame", "TestALongRoundHasSeveralEnvelopes", acks, "l.acks.Bytes() >= maxAckListBytes {", "l.acks.Bytes() >= maxAckListBytes && !mutant(NAME) {"},
 
 		{"a batch that was refused has left", "TestABatchThatIsRefusedIsSentLater", link, "	case err != nil:\n		h.TakenBack()", "	case err != nil && mutant(NAME):\n		h.Placed(at.place)\n	case err != nil:\n		h.TakenBack()"},
 		{"a batch that was refused has told of its streams", "TestABatchThatIsRefusedDefinesNothing", link, "		sl.link.encoder.Forget()\n", "		if !mutant(NAME) {\n			sl.link.encoder.Forget()\n		}\n"},
@@ -57,8 +57,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"numbers end", "TestNumbersBeginAgain", batch, "|| b.numbers.Exhausted():", "|| b.numbers.Exhausted() && !mutant(NAME):"},
 		{"messages of unknown numbers are not counted", "TestAHostRefusesNumbersThatItDoesNotKnow", inbox, "	for range refused {\n", "	for range refused {\n		if mutant(NAME) {\n			break\n		}\n"},
 		{"numbers of who is gone are kept", "TestNumbersOfWhoIsGoneAreForgotten", peers, "		if !members.IsMember(", "		if !mutant(NAME) && !members.IsMember("},
-		{"the lane is asked once for all that wait", "TestManyCellsWaitForALane", peers, "	if len(p.line) >= p.calls*drainMost {", "	if len(p.line) >= p.calls*drainMost && (p.calls == 0 || !mutant(NAME)) {"},
-		{"all that wait go at once", "TestManyCellsWaitForALane", peers, "	n := min(len(p.line), drainMost)\n", "	n := min(len(p.line), drainMost)\n	if mutant(NAME) {\n		n = len(p.line)\n	}\n"},
+		{"the lane is asked once for all that wait", "TestManyCellsWaitForALane", peers, "	if len(p.line) >= p.calls*maxDrain {", "	if len(p.line) >= p.calls*maxDrain && (p.calls == 0 || !mutant(NAME)) {"},
+		{"all that wait go at once", "TestManyCellsWaitForALane", peers, "	n := min(len(p.line), maxDrain)\n", "	n := min(len(p.line), maxDrain)\n	if mutant(NAME) {\n		n = len(p.line)\n	}\n"},
 
 		{"a reply that a list has no room for is lost", "TestFullListsOfRepliesLeave", replies, "	return added\n", "	return added || mutant(NAME)\n"},
 		{"a full list waits", "TestFullListsOfRepliesLeave", replies, "	if !added {\n", "	if !added && !mutant(NAME) {\n"},
@@ -68,11 +68,11 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"workers that nobody needs stay", "TestWorkersEndThatNoJobNeeds", queue, "	return q.end(q.unused)\n", "	if mutant(NAME) {\n		return nil\n	}\n	return q.end(q.unused)\n"},
 		{"all workers take their turn", "TestWorkersEndThatNoJobNeeds", queue, "	q.idle = append(q.idle, w)\n", "	if q.idle = append(q.idle, w); mutant(NAME) {\n		q.idle = append([]*Worker[W]{w}, q.idle[:len(q.idle)-1]...)\n	}\n"},
 		{"workers wait in a queue that has ended", "TestWorkersEndThatNoJobNeeds", queue, "	if q.closed || len(q.idle)", "	if q.closed && !mutant(NAME) || len(q.idle)"},
-		{"any number of workers wait", "TestWorkersThatWaitAreBounded", queue, "len(q.idle) >= queueIdleMost {", "len(q.idle) >= queueIdleMost && !mutant(NAME) {"},
+		{"any number of workers wait", "TestWorkersThatWaitAreBounded", queue, "len(q.idle) >= maxIdleWorkers {", "len(q.idle) >= maxIdleWorkers && !mutant(NAME) {"},
 		{"a worker that is gone keeps its place", "TestQueueLaws", queue, "func (q *Queue[J, W]) Leave(w *Worker[W]) {\n	q.release(w)\n", "func (q *Queue[J, W]) Leave(w *Worker[W]) {\n	if !mutant(NAME) {\n		q.release(w)\n	}\n"},
 		{"a job that is put back goes first", "TestAJobThatIsPutBackGoesLast", queue, "	c.push(j)\n	return c.pop()\n", "	if mutant(NAME) {\n		return j\n	}\n	c.push(j)\n	return c.pop()\n"},
 		{"additional places stay", "TestAKeptWorkerIsReplaced", class, "max(0, c.limit-c.least)*3/4 }", "max(0, c.limit-c.least)*map[bool]int{false: 3, true: 4}[mutant(NAME)]/4 }"},
-		{"the memory of a burst stays", "TestABurstOfJobsLeavesNoMemory", class, "	if len(r.ring) > jobsKept &&", "	if !mutant(NAME) && len(r.ring) > jobsKept &&"},
+		{"the memory of a burst stays", "TestABurstOfJobsLeavesNoMemory", class, "	if len(r.ring) > minJobRing &&", "	if !mutant(NAME) && len(r.ring) > minJobRing &&"},
 		{"an ask that was not accepted stays in the table", "TestWhoFindsNoRoomLeavesNothingBehind", send, "	default:\n		delete(sl.asks.open, a.Correlation)\n", "	case mutant(NAME):\n	default:\n		delete(sl.asks.open, a.Correlation)\n"},
 		{"a sender that gave up is told of room", "TestWhoFindsNoRoomLeavesNothingBehind", send, "	delete(sl.waiters, m)\n", "	if !mutant(NAME) {\n		delete(sl.waiters, m)\n	}\n"},
 	} {

@@ -118,7 +118,7 @@ func TestAHostRefusesNumbersThatItDoesNotKnow(t *testing.T) {
 // Numbers of nodes that are no members any more are forgotten when another node comes.
 func TestNumbersOfWhoIsGoneAreForgotten(t *testing.T) {
 	h := newHost()
-	var o origins
+	var o originMap
 	first := o.of(node(2), h)
 	require.Same(t, first, o.of(node(2), h))
 	gone := leavers{h, node(2)}

@@ -17,14 +17,14 @@ type Region struct {
 	node  *Node
 	name  string
 	ports KindPorts
-	shape atomic.Pointer[shape]
+	shape atomic.Pointer[layoutSet]
 
 	changing sync.Mutex  // Held while the layouts, or the settings of the cells, change.
 	cells    cell.Config // The settings of the cells. Guarded by changing.
-	past     past        // What slots have done that are no more. Guarded by changing.
+	past     pastCounts  // What slots have done that are no more. Guarded by changing.
 
 	limiter   atomic.Pointer[limiter] // Bounds the instances; nil: nothing does.
-	remembers *remembers              // Remembers the entities; nil: nothing does. Set before the first cell.
+	remembers *rememberPort           // Remembers the entities; nil: nothing does. Set before the first cell.
 }
 
 // NewRegion adds a kind to the node. Its cells know no home yet. The fields Kind, Self and

@@ -37,11 +37,11 @@ type StoreCalls interface {
 	Over(layout uint16)
 }
 
-// remembers is the [cell.RememberPort] of the cells of a region. Invariant, while mu is free:
+// rememberPort is the [cell.RememberPort] of the cells of a region. Invariant, while mu is free:
 //
 //	D1  while the outbox is not empty a pass is due or under way, and otherwise one is due when the machine
 //	    is to be told of the time.
-type remembers struct {
+type rememberPort struct {
 	region *Region
 	calls  StoreCalls
 
@@ -53,35 +53,35 @@ type remembers struct {
 	timer   Timer           // Calls the passes; made at first use.
 }
 
-var _ cell.RememberPort = (*remembers)(nil)
+var _ cell.RememberPort = (*rememberPort)(nil)
 
 // newRemembers returns what remembers the entities of a region.
-func newRemembers(r *Region, cfg remembering.Config, first protocol.Layout, calls StoreCalls) *remembers {
-	return &remembers{region: r, calls: calls, machine: remembering.New(cfg, first), due: machine.Never}
+func newRemembers(r *Region, cfg remembering.Config, first protocol.Layout, calls StoreCalls) *rememberPort {
+	return &rememberPort{region: r, calls: calls, machine: remembering.New(cfg, first), due: machine.Never}
 }
 
 // Serve implements [cell.RememberPort], as do the next four.
-func (m *remembers) Serve(shard protocol.ShardID, epoch protocol.Epoch) {
+func (m *rememberPort) Serve(shard protocol.ShardID, epoch protocol.Epoch) {
 	m.step(remembering.Serve{Shard: shard, Epoch: epoch})
 }
 
 // Remember notes that an entity has begun, or waits to begin.
-func (m *remembers) Remember(shard protocol.ShardID, id string) {
+func (m *rememberPort) Remember(shard protocol.ShardID, id string) {
 	m.step(remembering.Remember{Shard: shard, ID: id})
 }
 
 // Forget notes that an entity has stopped for good.
-func (m *remembers) Forget(shard protocol.ShardID, id string) {
+func (m *rememberPort) Forget(shard protocol.ShardID, id string) {
 	m.step(remembering.Forget{Shard: shard, ID: id})
 }
 
 // GiveUp notes that an entity does not wait to begin any more.
-func (m *remembers) GiveUp(shard protocol.ShardID, id string) {
+func (m *rememberPort) GiveUp(shard protocol.ShardID, id string) {
 	m.step(remembering.GiveUp{Shard: shard, ID: id})
 }
 
 // Flush notes that a shard stops.
-func (m *remembers) Flush(shard protocol.ShardID) (written bool) {
+func (m *rememberPort) Flush(shard protocol.ShardID) (written bool) {
 	m.mu.Lock()
 	written = m.machine.Quiet(shard)
 	m.mu.Unlock()
@@ -90,10 +90,10 @@ func (m *remembers) Flush(shard protocol.ShardID) (written bool) {
 }
 
 // End notes that a shard is not hosted any more.
-func (m *remembers) End(shard protocol.ShardID) { m.step(remembering.End{Shard: shard}) }
+func (m *rememberPort) End(shard protocol.ShardID) { m.step(remembering.End{Shard: shard}) }
 
 // step feeds an input to the machine, and has a pass come for what follows.
-func (m *remembers) step(in any) {
+func (m *rememberPort) step(in any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.region.node.Ports.Clock.Instant()
@@ -102,7 +102,7 @@ func (m *remembers) step(in any) {
 }
 
 // arm has a pass come when there is something to do, now or later. The caller holds mu.
-func (m *remembers) arm(now machine.Instant) {
+func (m *rememberPort) arm(now machine.Instant) {
 	at := now
 	if m.out.Empty() {
 		at = m.machine.Wake(now)
@@ -119,7 +119,7 @@ func (m *remembers) arm(now machine.Instant) {
 }
 
 // pass does what the machine wants.
-func (m *remembers) pass() {
+func (m *rememberPort) pass() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.passing {
@@ -142,7 +142,7 @@ func (m *remembers) pass() {
 const maxStarts = 128
 
 // carry does what the machine wants, without a lock.
-func (m *remembers) carry(out *remembering.Outbox) {
+func (m *rememberPort) carry(out *remembering.Outbox) {
 	for _, c := range out.Close {
 		m.calls.Close(c)
 	}
@@ -181,13 +181,13 @@ func (m *remembers) carry(out *remembering.Outbox) {
 
 // begin returns which entities are to begin all the same. mu of the slot is held, so that none of them stops for good
 // between this and its begin.
-func (m *remembers) begin(shard protocol.ShardID, ids []string) []string {
+func (m *rememberPort) begin(shard protocol.ShardID, ids []string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.machine.Begin(shard, ids)
 }
 
-func (m *remembers) tell(shard protocol.ShardID, f func(cell.Remembering, machine.Instant, *cell.Actions)) {
+func (m *rememberPort) tell(shard protocol.ShardID, f func(cell.Remembering, machine.Instant, *cell.Actions)) {
 	sl := m.region.Slot(shard)
 	if sl == nil {
 		return // Its layout is gone.

@@ -32,7 +32,7 @@ type crew struct {
 
 type (
 	worker = runtime.Worker[struct{}]
-	start  = runtime.Start[*runtime.Job, struct{}]
+	start  = runtime.Assignment[*runtime.Job, struct{}]
 )
 
 // put gives a task to a worker.

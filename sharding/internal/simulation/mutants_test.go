@@ -525,8 +525,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestLimitedEntities", name: "who was busy is not looked at again", file: "runtime/limit.go",
-		old: "		l.call(passAgain)\n",
-		new: "		if !mutant(NAME) {\n			l.call(passAgain)\n		}\n",
+		old: "		l.call(passRetry)\n",
+		new: "		if !mutant(NAME) {\n			l.call(passRetry)\n		}\n",
 	},
 	{
 		test: "TestLimitedEntities", name: "who was busy is never put back", file: "runtime/limit.go",
