@@ -153,24 +153,24 @@ func (l *link) drained(id laneID, waiting *backlog, err error) bool {
 	return true
 }
 
-// joiner joins the parcels of one sender, of which several connections may deliver parts.
-type joiner struct {
+// reassembly puts together the large messages of one sender, whose parts may come on several connections.
+type reassembly struct {
 	mu   sync.Mutex
 	join *wire.Joiner
 }
 
 // joinerOf returns the joiner of a sender.
-func (l *link) joinerOf(from gossip.NodeID) *joiner {
+func (l *link) joinerOf(from gossip.NodeID) *reassembly {
 	if j, ok := l.joiners.Load(from); ok {
-		return j.(*joiner)
+		return j.(*reassembly)
 	}
 	// What was allowed on two replicas may be larger together, and has an envelope.
-	j, _ := l.joiners.LoadOrStore(from, &joiner{join: wire.NewJoiner(2*l.r.cfg.MaxValueBytes+bufferMax, &l.r.counters.parcels)})
-	return j.(*joiner)
+	j, _ := l.joiners.LoadOrStore(from, &reassembly{join: wire.NewJoiner(2*l.r.cfg.MaxValueBytes+bufferMax, &l.r.counters.parcels)})
+	return j.(*reassembly)
 }
 
 // whole returns the message that a frame is, or completes.
-func (j *joiner) whole(frame []byte) []byte {
+func (j *reassembly) whole(frame []byte) []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.join.Add(frame)
@@ -180,7 +180,7 @@ func (j *joiner) whole(frame []byte) []byte {
 func (l *link) noticed(notice transport.Notice) {
 	if e, ok := notice.(transport.PeerDown); ok {
 		if j, ok := l.joiners.LoadAndDelete(e.Peer); ok {
-			j := j.(*joiner)
+			j := j.(*reassembly)
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			j.join.Break()

@@ -488,7 +488,7 @@ func (s *Store) aside(ctx context.Context, name string) error {
 	}
 	n := s.number()
 	file := asideName(n)
-	_, err := writeRun(ctx, s.files, writing{
+	_, err := writeRun(ctx, s.files, runSpec{
 		name: file, head: fileHead{number: n, tag: draw(), cluster: s.config.Cluster}, sources: sources, groups: []string{name}, oldest: true,
 	})
 	switch {

@@ -194,13 +194,13 @@ func TestAMemberPausesOnlyTopicsOfThisNode(t *testing.T) {
 	e := &peer{p: p, node: from}
 	p.peers.Store(from, e)
 	p.known("mine")
-	in := inflow{p: p, from: from}
+	in := frameReader{p: p, from: from}
 	for i := range 10_000 {
 		in.signal(strconv.Itoa(i), stateMax)
 	}
 	in.signal("mine", stateMax)
 	require.LessOrEqual(t, len(e.paused), 1)
-	for range 2 * idleBeats {
+	for range 2 * idleTicks {
 		subject{p}.Tick()
 	}
 	require.Empty(t, e.paused)

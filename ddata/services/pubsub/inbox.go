@@ -64,7 +64,7 @@ const (
 
 // inbox holds the messages that wait for one subscriber.
 type inbox struct {
-	id     uint64 // Tells the inboxes of a node apart; later ones have higher numbers.
+	id     uint64 // Unique among the inboxes of the node, rising.
 	group  string
 	policy Policy
 	max    int           // How many messages may wait.

@@ -158,10 +158,10 @@ func wrap(topic string, err error) error {
 	return fmt.Errorf("pubsub: topic %q: %w", topic, err)
 }
 
-// subject is a [PubSub] as its reconciler knows it.
+// subject implements [reconciler.Subject] for a [PubSub].
 type subject struct{ *PubSub }
 
-// Changed makes the route of a topic anew, if anybody here wants to know it.
+// Changed refreshes the route of a topic that is used here.
 func (p subject) Changed(name string) {
 	t, ok := p.topics.Load(name)
 	if !ok {
@@ -178,7 +178,7 @@ func (p subject) Names() (names []string) {
 	return names
 }
 
-// Members makes all routes anew, and forgets the ways to nodes that are gone.
+// Members refreshes all routes, and drops the peers of nodes that are gone.
 func (p subject) Members() {
 	state := p.node.State()
 	p.peers.Range(func(node, _ any) bool {
@@ -192,15 +192,15 @@ func (p subject) Members() {
 	}
 }
 
-// idleBeats is for how many ticks a topic is remembered to which nobody publishes.
-const idleBeats = 60
+// idleTicks is for how many ticks a topic is remembered to which nobody publishes.
+const idleTicks = 60
 
 // Tick forgets topics that nobody uses, and logs what was dropped.
 func (p subject) Tick() {
 	p.losses.flush()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ticks++; p.ticks%idleBeats != 0 {
+	if p.ticks++; p.ticks%idleTicks != 0 {
 		return
 	}
 	p.each(func(t *topicState) {
@@ -208,32 +208,32 @@ func (p subject) Tick() {
 			p.topics.Delete(t.name)
 			t.over.Store(true)
 			p.peers.Range(func(_, e any) bool {
-				e.(*peer).hear(t.name, open)
+				e.(*peer).handleSignal(t.name, open)
 				return true
 			})
 		}
 	})
 }
 
-// Repair has the value of a topic say of this node what is so.
+// Repair makes the value of a topic list the subscribers of this node.
 func (p subject) Repair(ctx context.Context, name string) bool {
 	c, err := p.content(ctx, name)
 	if err != nil {
 		return false
 	}
-	return p.right(c, name).nothing() || p.tell(ctx, name, ddata.Local()) == nil
+	return p.correctionOf(c, name).nothing() || p.tell(ctx, name, ddata.Local()) == nil
 }
 
-// fix is what is to be changed in a value for it to say of this node what is so.
-type fix struct {
+// correction is a change of the value of a topic, by which it lists the subscribers of this node.
+type correction struct {
 	add, remove []string // The groups to add this node to, and to remove it from.
 }
 
-// nothing reports whether nothing is to be changed.
-func (f fix) nothing() bool { return len(f.add) == 0 && len(f.remove) == 0 }
+// nothing reports whether the correction changes nothing.
+func (f correction) nothing() bool { return len(f.add) == 0 && len(f.remove) == 0 }
 
-// right returns what is to be changed in the value of a topic.
-func (p *PubSub) right(c content, name string) (f fix) {
+// correctionOf returns the correction of the value of a topic.
+func (p *PubSub) correctionOf(c content, name string) (f correction) {
 	l, self := new(local), p.self.String()
 	if t, ok := p.topics.Load(name); ok {
 		l = t.(*topicState).local.Load()
@@ -260,7 +260,7 @@ func (p *PubSub) right(c content, name string) (f fix) {
 func (p *PubSub) tell(ctx context.Context, name string, c ddata.Consistency) error {
 	self := p.self.String()
 	_, err := ddata.Update(ctx, p.data, p.reconciler.Key(name), c, func(at crdt.Origin, v content) (content, error) {
-		r := p.right(v, name)
+		r := p.correctionOf(v, name)
 		for _, group := range r.add {
 			v = v.Add(at, group, self)
 		}

@@ -17,7 +17,7 @@ import (
 // the registrations of this node (Repair), and removes entries of nodes that are gone (Nodes,
 // Remove).
 
-// subject is a [Registry] as its reconciler knows it.
+// subject implements [reconciler.Subject] for a [Registry].
 type subject struct{ *Registry }
 
 // Changed wakes the subscribers of a name.
@@ -72,7 +72,7 @@ func (r subject) Repair(ctx context.Context, name string) (ok bool) {
 		if e.Node != r.node.Self() {
 			continue
 		}
-		if _, known := own[e.ID]; !known && r.remove(ctx, name, e.ident().place()) != nil {
+		if _, known := own[e.ID]; !known && r.remove(ctx, name, e.entryID().place()) != nil {
 			ok = false
 		}
 	}
@@ -127,7 +127,7 @@ func (r subject) Remove(ctx context.Context, name string, node gossip.NodeID) er
 	var places []string
 	for _, e := range all {
 		if e.Node == node {
-			places = append(places, e.ident().place())
+			places = append(places, e.entryID().place())
 		}
 	}
 	if err := r.remove(ctx, name, places...); err != nil {

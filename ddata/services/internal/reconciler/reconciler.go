@@ -66,7 +66,7 @@ type Reconciler[V crdt.Value[V]] struct {
 	subject Subject[V]
 
 	members  chan struct{}  // Holds one token when the members may have changed.
-	absences AbsenceTracker // Belongs to the goroutine of tend.
+	absences AbsenceTracker // Belongs to the goroutine of maintain.
 
 	mu      sync.Mutex          // Guards what follows; held for bookkeeping only.
 	held    map[string]struct{} // All names that this node holds.
@@ -121,7 +121,7 @@ func (r *Reconciler[V]) RepairLater(name string) {
 // memberWatcher is a machine of the node that reports changes of the members.
 type memberWatcher struct{ changed chan<- struct{} }
 
-// Step passes the news on. It runs on the goroutine of the node's driver.
+// Step reports a change of the members. It runs on the goroutine of the node's driver.
 func (w memberWatcher) Step(_ machine.Now, in machine.Input, _ *machine.Outbox) {
 	if _, ok := in.(component.Changed); !ok {
 		return
