@@ -113,20 +113,20 @@ func peerCertificate(ctx context.Context) *x509.Certificate {
 	return info.State.PeerCertificates[0]
 }
 
-// guard is gRPC's TLS whose connections end when the certificate of their client would not be
+// expiringCredentials is gRPC's TLS whose connections end when the certificate of their client would not be
 // accepted any more.
-type guard struct {
+type expiringCredentials struct {
 	credentials.TransportCredentials
 
 	tls *mutual.TLS
 }
 
 func guarded(t *mutual.TLS) credentials.TransportCredentials {
-	return guard{credentials.NewTLS(t.Server("h2")), t}
+	return expiringCredentials{credentials.NewTLS(t.Server("h2")), t}
 }
 
 // ServerHandshake shakes hands.
-func (g guard) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (g expiringCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, auth, err := g.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -139,6 +139,6 @@ func (g guard) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, er
 }
 
 // Clone copies the credentials.
-func (g guard) Clone() credentials.TransportCredentials {
-	return guard{g.TransportCredentials.Clone(), g.tls}
+func (g expiringCredentials) Clone() credentials.TransportCredentials {
+	return expiringCredentials{g.TransportCredentials.Clone(), g.tls}
 }

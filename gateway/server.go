@@ -62,7 +62,7 @@ type Server struct {
 	log      *slog.Logger
 	grpc     *grpc.Server
 	gate     *gate.Gate // Nil if nothing listens.
-	arrivals *arrivals
+	arrivals *arrivalCounter
 	files    *mutual.Files // Nil without TLS.
 	running  sync.WaitGroup
 	ctx      context.Context    //nolint:containedctx // The life of the server.
@@ -229,7 +229,7 @@ func (s *Server) start(listener net.Listener) error {
 // options are those of gRPC.
 func (s *Server) options(security credentials.TransportCredentials, largest int) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(followed{security, s.arrivals}), grpc.ReadBufferSize(0), // See inflow.
+		grpc.Creds(trackingCredentials{security, s.arrivals}), grpc.ReadBufferSize(0), // See inflow.
 		grpc.InTapHandle(s.tap), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
 		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(largest), grpc.MaxHeaderListSize(headBytesMax),
 		grpc.MaxConcurrentStreams(callsMax), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),

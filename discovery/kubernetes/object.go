@@ -23,7 +23,7 @@ const (
 	portsMax     = 100
 	endpointsMax = 1000
 	addressesMax = 100
-	textBytesMax = 253 // the longest name of an object, and longer than a port or an address
+	maxTextBytes = 253 // the longest name of an object, and longer than a port or an address
 )
 
 // resource is a kind of object that can be listed and watched.
@@ -200,8 +200,8 @@ func checked(o object) (object, error) {
 		for _, p := range e.ports {
 			texts = append(texts, p.Name, p.Protocol)
 		}
-		if slices.ContainsFunc(texts, func(text string) bool { return len(text) > textBytesMax }) {
-			return object{}, fmt.Errorf("%q has a name or an address of more than %d bytes", field.Clip(o.name), textBytesMax)
+		if slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxTextBytes }) {
+			return object{}, fmt.Errorf("%q has a name or an address of more than %d bytes", field.Clip(o.name), maxTextBytes)
 		}
 	}
 	return o, nil

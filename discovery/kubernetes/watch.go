@@ -228,10 +228,10 @@ var (
 	errHalf = fmt.Errorf("the rest of an event of the watch does not come: %w", context.DeadlineExceeded)
 )
 
-// events reads the events of a watch, each of a bounded length. Between events a watch may be
+// eventReader reads the events of a watch, each of a bounded length. Between events a watch may be
 // silent for as long as it lasts; an event that has begun must end within limit, or late is
 // called, which makes the body end.
-type events struct {
+type eventReader struct {
 	body    *io.LimitedReader
 	decoder *json.Decoder
 	limit   time.Duration
@@ -239,14 +239,14 @@ type events struct {
 	begun   *time.Timer // runs late from the first byte of an event on; nil between events
 }
 
-func newEvents(body io.Reader, limit time.Duration, late func()) *events {
-	e := &events{body: &io.LimitedReader{R: body}, limit: limit, late: late}
+func newEvents(body io.Reader, limit time.Duration, late func()) *eventReader {
+	e := &eventReader{body: &io.LimitedReader{R: body}, limit: limit, late: late}
 	e.decoder = json.NewDecoder(e)
 	return e
 }
 
 // Read implements [io.Reader], for the decoder.
-func (e *events) Read(p []byte) (int, error) {
+func (e *eventReader) Read(p []byte) (int, error) {
 	n, err := e.body.Read(p)
 	e.begin(bytes.NewReader(p[:n]))
 	return n, err
@@ -254,7 +254,7 @@ func (e *events) Read(p []byte) (int, error) {
 
 // begin starts the time of an event if a text has the first byte of one. Events are parted by
 // white space.
-func (e *events) begin(text io.Reader) {
+func (e *eventReader) begin(text io.Reader) {
 	var first [1]byte
 	for e.begun == nil {
 		if _, err := io.ReadFull(text, first[:]); err != nil {
@@ -267,7 +267,7 @@ func (e *events) begin(text io.Reader) {
 }
 
 // end ends the time of an event.
-func (e *events) end() {
+func (e *eventReader) end() {
 	if e.begun != nil {
 		e.begun.Stop()
 		e.begun = nil
@@ -276,7 +276,7 @@ func (e *events) end() {
 
 // next waits for the next event. The error wraps errBrokenOff at the end of the body, in the
 // middle of an event too, and [ErrMalformed] if what comes is no event.
-func (e *events) next() (event, error) {
+func (e *eventReader) next() (event, error) {
 	e.body.N = eventBytesMax
 	e.begin(e.decoder.Buffered()) // What was read beyond the event before.
 	defer e.end()

@@ -210,7 +210,7 @@ func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discove
 	// A read under way ends with the context.
 	stop := context.AfterFunc(ctx, func() { _ = s.SetReadDeadline(begun) })
 	defer stop()
-	query, c := packQuery(n, service), collection{nonce: n, found: map[discovery.Target]bool{}}
+	query, c := packQuery(n, service), lookupResult{nonce: n, found: map[discovery.Target]bool{}}
 	for part := 1; part <= queriesMax; part++ {
 		if _, err := s.WriteToUDPAddrPort(query, d.group); err != nil {
 			return nil, err
@@ -226,15 +226,15 @@ func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discove
 	return slices.SortedFunc(maps.Keys(c.found), discovery.Target.Compare), nil
 }
 
-// collection holds what one lookup has received.
-type collection struct {
+// lookupResult holds what one lookup has received.
+type lookupResult struct {
 	nonce   nonce
 	packets int
 	found   map[discovery.Target]bool
 }
 
 // collect takes answers until a moment.
-func (d *Discovery) collect(ctx context.Context, s socket, c *collection, until time.Time) error {
+func (d *Discovery) collect(ctx context.Context, s socket, c *lookupResult, until time.Time) error {
 	if err := s.SetReadDeadline(until); err != nil {
 		return err
 	}

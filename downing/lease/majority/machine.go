@@ -163,7 +163,7 @@ func (m *Machine) Step(in Input, now time.Duration) Output {
 	return out
 }
 
-// feed gives the core an input. Of all inputs of one step at most one leads to a call.
+// feed steps the core with an input. Of all inputs of one step at most one leads to a call.
 func (m *Machine) feed(in protocol.Input, now time.Duration, out *Output) {
 	switch ask := m.core.Step(in, now); ask.Question {
 	case protocol.Take, protocol.Give:
@@ -189,8 +189,8 @@ func (m *Machine) begin(view downing.View, now time.Duration, out *Output) {
 	}
 }
 
-// proceed has the store asked when that is due, and answers the question when the store has.
-// A holding of before is confirmed by the store: from then on it lasts as long as a new one.
+// proceed asks the store when that is due, and answers the question when the store has answered.
+// A lease that is held already is confirmed by the store: from then on it lasts as long as a new one.
 func (m *Machine) proceed(now time.Duration, out *Output) {
 	q := m.question
 	if q == nil || now < q.from {
