@@ -15,15 +15,15 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// largeAtATime is how many large messages a node holds decoded before its machine has
+// maxLarge is how many large messages a node holds decoded before its machine has
 // taken them. A decoded message may be ten times as large as its bytes.
-const largeAtATime = 2
+const maxLarge = 2
 
-// intake stands between the transport and the membership machine. Any node that can
-// connect can send; so intake checks what a sender may send before anything is decoded.
-type intake struct {
+// admission admits messages of the transport to the membership machine. Any node that can
+// connect can send; so admission checks what a sender may send before anything is decoded.
+type admission struct {
 	// large is held by each goroutine that decodes a large message, until the machine has
-	// the message; its size is largeAtATime. Other goroutines wait, which holds up their
+	// the message; its size is maxLarge. Other goroutines wait, which holds up their
 	// peers.
 	large chan struct{}
 
@@ -32,10 +32,10 @@ type intake struct {
 	asked atomic.Pointer[gossip.NodeID]
 }
 
-func newIntake() intake { return intake{large: make(chan struct{}, largeAtATime)} }
+func newAdmission() admission { return admission{large: make(chan struct{}, maxLarge)} }
 
 // sent notes which node a join request went to.
-func (i *intake) sent(to gossip.NodeID, message any) {
+func (i *admission) sent(to gossip.NodeID, message any) {
 	if _, ok := message.(protocol.JoinRequest); ok {
 		i.asked.Store(&to)
 	}
@@ -43,7 +43,7 @@ func (i *intake) sent(to gossip.NodeID, message any) {
 
 // sender returns what this node knows of a peer at present.
 func (n *Node) sender(from gossip.NodeID) wire.Sender {
-	asked := n.intake.asked.Load()
+	asked := n.admission.asked.Load()
 	return wire.Sender{Member: n.View().State.Member(from) != nil, Asked: asked != nil && *asked == from}
 }
 
@@ -61,11 +61,11 @@ func (n *Node) receive(handle *machine.Handle, from gossip.NodeID, frame []byte)
 		return err
 	}
 	select {
-	case n.intake.large <- struct{}{}:
+	case n.admission.large <- struct{}{}:
 	case <-n.ctx.Done():
 		return context.Cause(n.ctx)
 	}
-	defer func() { <-n.intake.large }()
+	defer func() { <-n.admission.large }()
 	return handle.Deliver(n.ctx, from, frame)
 }
 
