@@ -31,7 +31,7 @@ type Search struct {
 	// named is when each point of found was named last, in the order of found.
 	named []time.Time
 
-	// changes is when the last answers came that differed from the one before, of the last minute, changesMax at most.
+	// changes is when the last answers came that differed from the one before, of the last minute, maxChanges at most.
 	changes []time.Time
 
 	// began is when the margin began: when found became what it is, or when a lookup answered
@@ -95,13 +95,13 @@ func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
 // are asked on.
 func (s *Search) LookupFailed(why string) { s.fault, s.idle = why, s.idle+1 }
 
-// changesMax bounds how many changes of a minute are counted.
-const changesMax = 100
+// maxChanges bounds how many changes of a minute are counted.
+const maxChanges = 100
 
 // count notes that an answer differs from the one before.
 func (s *Search) count(now time.Time, answer []discovery.Target) {
 	s.changes = slices.DeleteFunc(s.changes, func(at time.Time) bool { return now.Sub(at) > time.Minute })
-	if !s.at.IsZero() && !slices.Equal(answer, s.answer) && len(s.changes) < changesMax {
+	if !s.at.IsZero() && !slices.Equal(answer, s.answer) && len(s.changes) < maxChanges {
 		s.changes = append(s.changes, now)
 	}
 }

@@ -323,7 +323,7 @@ func (d *Discovery) ask(ctx context.Context, r hostResolver, q question) (answer
 			return d.until(f.records, extra, holds), nil
 		case f.aliases == 0 || message.code == dnsmessage.RCodeNameError:
 			return d.until(nil, nil, min(holds, message.negative, d.config.MaxNegativeTTL)), nil
-		case aliases > aliasesMax:
+		case aliases > maxAliases:
 			return answer{}, fmt.Errorf("%w behind %s", errAliasChain, q.name)
 		case f.end == q.name:
 			return answer{}, fmt.Errorf("%w at %s", errAliasLoop, q.name)

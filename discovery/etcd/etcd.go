@@ -25,8 +25,8 @@ import (
 // Method is the name by which a configuration selects this method, by convention.
 const Method = "etcd"
 
-// registrationsMax bounds how many registrations one Discovery holds at a time.
-const registrationsMax = 16
+// maxRegistrations bounds how many registrations one Discovery holds at a time.
+const maxRegistrations = 16
 
 // Discovery finds the nodes that are registered in etcd, and registers this node. Use
 // [New]; Close it in the end. It is safe for concurrent use.
@@ -114,7 +114,7 @@ func (d *Discovery) follow(ctx context.Context, service string, tell func(servic
 }
 
 func (d *Discovery) converse(ctx context.Context, prefix string, tell func(serviceEntries)) (err error) {
-	client, err := d.config.Connect(ctx, answerBytesMax)
+	client, err := d.config.Connect(ctx, maxAnswerBytes)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (a *Ack) answer() producer.Answer {
 // FrameMax is the largest number of messages of a frame.
 const FrameMax = 1000
 
-const encodedMax = 1 << 24 // More than any frame can have.
+const maxEncoded = 1 << 24 // More than any frame can have.
 
 // The numbers of the fields.
 const (
@@ -197,7 +197,7 @@ func (c codec[M]) setFrame(m *Frame[M], f *wire.Field) error {
 			case itemNumber:
 				i.number, err = f.Uint(^uint64(0))
 			case itemMessage:
-				encoded, err = f.Data(encodedMax)
+				encoded, err = f.Data(maxEncoded)
 			}
 			return err
 		})

@@ -196,9 +196,9 @@ func TestAMemberPausesOnlyTopicsOfThisNode(t *testing.T) {
 	p.known("mine")
 	in := frameReader{p: p, from: from}
 	for i := range 10_000 {
-		in.signal(strconv.Itoa(i), stateMax)
+		in.signal(strconv.Itoa(i), maxState)
 	}
-	in.signal("mine", stateMax)
+	in.signal("mine", maxState)
 	require.LessOrEqual(t, len(e.paused), 1)
 	for range 2 * idleTicks {
 		subject{p}.Tick()

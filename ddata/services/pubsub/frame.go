@@ -61,7 +61,7 @@ const (
 	blocking              // A publisher is to wait.
 	failing               // A publisher is to be told an error.
 
-	stateMax = failing
+	maxState = failing
 )
 
 // appendMessage appends a message. Last is the topic of the message before it in the frame.
@@ -197,7 +197,7 @@ func (s *signal) set(f *wire.Field) error {
 	case signalTopic:
 		return readName(&s.topic, f)
 	case signalState:
-		return wire.Set(&s.state, f, uint64(stateMax))
+		return wire.Set(&s.state, f, uint64(maxState))
 	default:
 		return nil
 	}

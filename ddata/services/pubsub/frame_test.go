@@ -53,7 +53,7 @@ func TestAFrameIsReadAsItWasWritten(t *testing.T) {
 		})).Draw(t, "messages")
 		b := frame(want.messages)
 		for range rapid.IntRange(0, 3).Draw(t, "signals") {
-			topic, s := name.Draw(t, "topic"), state(rapid.IntRange(0, int(stateMax)).Draw(t, "state"))
+			topic, s := name.Draw(t, "topic"), state(rapid.IntRange(0, int(maxState)).Draw(t, "state"))
 			want.signal(topic, s)
 			b = appendSignal(b, topic, s)
 		}

@@ -38,8 +38,8 @@ var (
 const (
 	// header begins the file of a lease, and names its format.
 	header = "quorate-lease 1"
-	// recordBytesMax is more than the file of a lease can have.
-	recordBytesMax = 4 << 10
+	// maxRecordBytes is more than the file of a lease can have.
+	maxRecordBytes = 4 << 10
 )
 
 // Store keeps leases in a directory. Use [New]; Close it in the end.
@@ -222,7 +222,7 @@ func (s *Store) read(name string) (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, recordBytesMax+1))
+	data, err := io.ReadAll(io.LimitReader(file, maxRecordBytes+1))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return record{}, err
 	}
@@ -265,8 +265,8 @@ func encode(r record) []byte {
 
 // decode accepts what encode returns, and nothing else.
 func decode(data []byte) (record, error) {
-	if len(data) > recordBytesMax {
-		return record{}, fmt.Errorf("it has more than %d bytes", recordBytesMax)
+	if len(data) > maxRecordBytes {
+		return record{}, fmt.Errorf("it has more than %d bytes", maxRecordBytes)
 	}
 	lines := strings.Split(string(data), "\n")
 	if len(lines) < 4 || len(lines) > 5 || lines[0] != header {

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// attemptsMax is how often one call begins anew because the lease has changed meanwhile.
-	attemptsMax = 4
-	// watchedMax bounds how many leases a store remembers to have watched.
-	watchedMax = 64
+	// maxAttempts is how often one call begins anew because the lease has changed meanwhile.
+	maxAttempts = 4
+	// maxWatched bounds how many leases a store remembers to have watched.
+	maxWatched = 64
 )
 
 // Kind is the name of this store in a configuration.
@@ -75,7 +75,7 @@ func (s *Store) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
-	for range attemptsMax {
+	for range maxAttempts {
 		answer, again, err := s.try(limited, c)
 		if err != nil {
 			return lease.Answer{}, fmt.Errorf("kubernetes: %w", s.client.api.Overdue(ctx, err))
@@ -158,7 +158,7 @@ func (s *Store) judge(o *object, c lease.Claim) (free bool, err error) {
 		seen = observation{version: o.version, since: now, alive: alive}
 	}
 	seen.last = now
-	if len(s.watched) >= watchedMax && !before {
+	if len(s.watched) >= maxWatched && !before {
 		clear(s.watched) // What was seen of the others is seen anew.
 	}
 	s.watched[c.Name] = seen
@@ -185,7 +185,7 @@ func (s *Store) Give(ctx context.Context, c lease.Claim) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
-	for range attemptsMax {
+	for range maxAttempts {
 		again, err := s.release(limited, c)
 		if err != nil {
 			return fmt.Errorf("kubernetes: %w", s.client.api.Overdue(ctx, err))

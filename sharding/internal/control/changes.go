@@ -14,8 +14,8 @@ import (
 // entomb take over one that an earlier coordinator had begun; retire ends a former shard, spread notes
 // that all regions know, and forgo drops the former layout. add and tell put all that into the map.
 
-// pastMost bounds the numbers of shards of the past that are remembered.
-const pastMost = 32
+// maxPast bounds the numbers of shards of the past that are remembered.
+const maxPast = 32
 
 // changes is what a table knows of changes of the number of shards. Invariants, between steps:
 //
@@ -59,7 +59,7 @@ func (t *table) remember(numbers ...uint32) {
 			t.changes.past = append(t.changes.past, n)
 		}
 	}
-	t.changes.past = t.changes.past[max(0, len(t.changes.past)-pastMost):]
+	t.changes.past = t.changes.past[max(0, len(t.changes.past)-maxPast):]
 }
 
 // present returns the layout with the highest number.

@@ -333,15 +333,15 @@ func (h *host) repeat() {
 	var again []StoppedShard
 	for _, s := range halted {
 		entry := h.hosted[s]
-		entry.pause = min(2*entry.pause, repeatMost)
+		entry.pause = min(2*entry.pause, maxRepeat)
 		entry.again = now.Add(entry.pause)
 		again = append(again, h.stopped(s))
 	}
 	h.kind.sendStopped(to, h.kind.promise, again)
 }
 
-// repeatMost is the longest pause between two messages that say that a shard has stopped.
-const repeatMost = 16 * time.Second
+// maxRepeat is the longest pause between two messages that say that a shard has stopped.
+const maxRepeat = 16 * time.Second
 
 // halts notes that a shard has stopped, and where its streams are.
 func (h *host) halts(entry *hosted, base protocol.Epoch, positions []protocol.Position) {

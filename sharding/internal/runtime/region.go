@@ -93,15 +93,15 @@ const (
 	// sweepChunk is how many entities are looked at in one go with mu of a slot held: messages
 	// to the shard wait meanwhile.
 	sweepChunk = 128
-	// sweepIntervalMax bounds the sweep interval, so that failures are forgotten in time
+	// maxSweepInterval bounds the sweep interval, so that failures are forgotten in time
 	// whatever is configured.
-	sweepIntervalMax = 15 * time.Second
+	maxSweepInterval = 15 * time.Second
 )
 
 // SweepInterval returns the interval at which a region is swept, so that an action that is
 // due after one of the given times is late by a quarter of that time at most.
 func SweepInterval(times ...time.Duration) time.Duration {
-	every := sweepIntervalMax
+	every := maxSweepInterval
 	for _, d := range times {
 		if d > 0 {
 			every = min(every, max(d/4, time.Millisecond))

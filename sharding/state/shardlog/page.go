@@ -41,8 +41,8 @@ type page struct {
 	queued []change
 }
 
-// idBytesMax bounds an id, by sharding.CheckEntityID.
-const idBytesMax = 512
+// maxIDBytes bounds an id, by sharding.CheckEntityID.
+const maxIDBytes = 512
 
 // change is a change that is to be written.
 type change struct {
@@ -69,7 +69,7 @@ func (p *page) apply(f *wire.Field) error {
 	if o != opRemember && o != opForget {
 		return wire.Malformed("there is no operation %d", f.Number)
 	}
-	id, err := f.Text(idBytesMax)
+	id, err := f.Text(maxIDBytes)
 	if err == nil && id == "" {
 		err = wire.Malformed("an id is empty")
 	}
@@ -97,8 +97,8 @@ func (c change) size() int { return wire.SizeBytes(wire.Number(opRemember), len(
 // queue has a change written by the next save.
 func (p *page) queue(id string, o op) { p.queued = append(p.queued, change{id, o}) }
 
-// saveMost bounds the bytes of the events of one call, but for a change that is larger.
-const saveMost = 4 * eventlog.EventBytes
+// maxSave bounds the bytes of the events of one call, but for a change that is larger.
+const maxSave = 4 * eventlog.EventBytes
 
 // save writes the queued changes, and returns the ids for which there is no room. What is to be forgotten makes room
 // first. What changes nothing in memory is written too: an owner that was replaced hears of that.
@@ -114,7 +114,7 @@ func (p *page) save(ctx context.Context) (full []string, err error) {
 			p.tail = eventlog.Tail{}
 		}
 		var events []store.Value
-		for size := 0; len(queued) > 0 && size < saveMost; {
+		for size := 0; len(queued) > 0 && size < maxSave; {
 			var b []byte
 			b, queued, full = p.event(queued, full)
 			if size += len(b); len(b) > 0 {
