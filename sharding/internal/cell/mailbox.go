@@ -255,7 +255,7 @@ func (b *mailbox) truncate() {
 	}
 }
 
-// AheadQueue is messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
+// AheadQueue has the messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
 // has none.
 type AheadQueue struct {
 	ring    []Mail

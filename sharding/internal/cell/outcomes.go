@@ -76,7 +76,7 @@ func (c *Cell) Maintenance() Maintenance { return Maintenance{&c.entities} }
 // Handoff returns the inputs about the memory of entities when the shard moves.
 func (c *Cell) Handoff() Handoff { return Handoff{c} }
 
-// AheadQueue hands out up to n further messages behind the present message of e. The runtime may
+// Ahead hands out up to n further messages behind the present message of e. The runtime may
 // read them until [Cell.Ran] takes them back; it begins none once the hosting has ended
 // ([OpEnd]) or the clock shows no standing.
 func (c *Cell) Ahead(e *Entity, n int) AheadQueue {
@@ -91,7 +91,7 @@ func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	return c.entities.ran(e, n, out)
 }
 
-// Outbound is the messages of a cell on their way to a lane: what there is to transmit, and how far
+// Outbound has the methods about the messages of a cell that go to a lane: what there is to transmit, and how far
 // that has come.
 type Outbound struct{ own *origin }
 

@@ -12,7 +12,7 @@ import (
 // runtime together: the runtime has the entity process one after the other without
 // coming back to the cell in between.
 //
-//	OpRun ──> Mail ──> AheadQueue(n) ──> process Mail, Next, Next ... ──> Ran(k) ──> Done
+//	OpRun ──> Mail ──> Ahead(n) ──> process Mail, Next, Next ... ──> Ran(k) ──> Done
 //	                                                                         │
 //	                                  what did not begin is back in the mailbox
 //

@@ -34,7 +34,7 @@ func (c *bench) ran(k int) (over int) {
 	return over
 }
 
-// given calls AheadQueue and returns how many messages have been handed out to x.
+// given calls Ahead and returns how many messages have been handed out to x.
 func (c *bench) given(most int) int {
 	ahead := c.Ahead(c.entities["x"], most)
 	return ahead.Len()

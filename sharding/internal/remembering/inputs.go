@@ -118,13 +118,13 @@ type Close struct {
 	Session uint64
 }
 
-// Answer has an answer sent to the machine of another node, which may be this one.
+// Answer sends an answer to the machine of another node, or of this one.
 type Answer struct {
 	To    gossip.NodeID
 	Given protocol.Given
 }
 
-// Entities is entities of a shard.
+// Entities names entities of a shard.
 type Entities struct {
 	Shard protocol.ShardID
 	IDs   []string
