@@ -29,12 +29,12 @@ const (
 	// patience is what must be left of a request's time for it to be tried again.
 	patience = 100 * time.Millisecond
 
-	kindBytesMax    = 128
-	entityBytesMax  = 512
-	payloadBytesMax = 3 << 20 // The largest that a node can be told to take.
-	traceBytesMax   = 512
-	kindsMax        = 1024
-	shardsMax       = 1 << 16
+	maxKindBytes    = 128
+	maxEntityBytes  = 512
+	maxPayloadBytes = 3 << 20 // The largest that a node can be told to take.
+	maxTraceBytes   = 512
+	maxKinds        = 1024
+	maxShards       = 1 << 16
 )
 
 // Client asks and tells the entities of a cluster.
@@ -51,7 +51,7 @@ type Client struct {
 
 	mu     sync.Mutex // Guards what follows. Held for steps of the machine, and never while anything is sent.
 	broker *broker.Broker
-	out    broker.Out
+	out    broker.Output
 	room   chan struct{} // Closed, and replaced, when there is room for requests that found none.
 	ready  chan struct{} // Closed when the first node is connected.
 	isUp   bool
@@ -83,7 +83,7 @@ func Open(cfg Config, opts ...Option) (*Client, error) {
 	c := &Client{
 		cfg: cfg, log: slog.Default(), began: time.Now(), room: make(chan struct{}), ready: make(chan struct{}),
 		broker: broker.New(broker.Config{
-			Nodes: len(cfg.Addresses), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: shardsMax, Kinds: kindsMax, Patience: broker.Instant(patience),
+			Nodes: len(cfg.Addresses), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: maxShards, Kinds: maxKinds, Patience: broker.Instant(patience),
 		}),
 	}
 	for _, opt := range opts {
@@ -209,7 +209,7 @@ func (c *Client) do(ctx context.Context, r *request) ([]byte, error) {
 	r.done, r.Owner = make(chan broker.Result, 1), r
 	if c.trace != nil {
 		r.Trace = c.trace(ctx)
-		r.Trace = r.Trace[:min(len(r.Trace), traceBytesMax)]
+		r.Trace = r.Trace[:min(len(r.Trace), maxTraceBytes)]
 	}
 	r.Deadline = c.deadline(ctx)
 	if err := c.submit(ctx, r); err != nil {
@@ -308,16 +308,16 @@ func (c *Client) watch(ctx context.Context) {
 // faultOf says what is wrong with a request; empty if nothing is.
 func faultOf(r *broker.Request) string {
 	switch {
-	case r.Kind == "" || len(r.Kind) > kindBytesMax || !utf8.ValidString(r.Kind):
-		return fmt.Sprintf("the name of the kind is not valid UTF-8 of 1 to %d bytes", kindBytesMax)
+	case r.Kind == "" || len(r.Kind) > maxKindBytes || !utf8.ValidString(r.Kind):
+		return fmt.Sprintf("the name of the kind is not valid UTF-8 of 1 to %d bytes", maxKindBytes)
 	case r.Entity == "":
 		return "the id is empty"
-	case len(r.Entity) > entityBytesMax:
-		return fmt.Sprintf("the id has %d bytes, at most %d are possible", len(r.Entity), entityBytesMax)
+	case len(r.Entity) > maxEntityBytes:
+		return fmt.Sprintf("the id has %d bytes, at most %d are possible", len(r.Entity), maxEntityBytes)
 	case !utf8.ValidString(r.Entity):
 		return "the id is not valid UTF-8"
-	case len(r.Payload) > payloadBytesMax:
-		return fmt.Sprintf("the message has %d bytes, at most %d are possible", len(r.Payload), payloadBytesMax)
+	case len(r.Payload) > maxPayloadBytes:
+		return fmt.Sprintf("the message has %d bytes, at most %d are possible", len(r.Payload), maxPayloadBytes)
 	default:
 		return ""
 	}

@@ -54,8 +54,8 @@ type TLSFiles struct {
 // complete reports whether all files are named.
 func (f TLSFiles) complete() bool { return f.Certificate != "" && f.Key != "" && f.Authorities != "" }
 
-// addressesMax bounds the nodes of a client, each of which is connected.
-const addressesMax = 64
+// maxAddresses bounds the nodes of a client, each of which is connected.
+const maxAddresses = 64
 
 // Default returns the default configuration, which has no addresses.
 func Default() Config {
@@ -65,7 +65,7 @@ func Default() Config {
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(len(c.Addresses) < 1 || len(c.Addresses) > addressesMax, "addresses", "has %d addresses, 1 to %d are possible", len(c.Addresses), addressesMax)
+	faults.Refuse(len(c.Addresses) < 1 || len(c.Addresses) > maxAddresses, "addresses", "has %d addresses, 1 to %d are possible", len(c.Addresses), maxAddresses)
 	seen := map[string]bool{}
 	for _, a := range c.Addresses {
 		host, port, err := net.SplitHostPort(a)

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// tokenBytesMost bounds the file with the token of a client.
-const tokenBytesMost = 4 << 10
+// maxTokenBytes bounds the file with the token of a client.
+const maxTokenBytes = 4 << 10
 
 // credentials returns those of gRPC for an address.
 func (c Config) credentials(address string) (credentials.TransportCredentials, error) {
@@ -81,13 +81,13 @@ func readToken(path string) (string, error) {
 		return "", err
 	}
 	defer file.Close() //nolint:errcheck // It was only read.
-	text, err := io.ReadAll(io.LimitReader(file, tokenBytesMost+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxTokenBytes+1))
 	if err != nil {
 		return "", err
 	}
 	token := strings.TrimSpace(string(text))
-	if token == "" || len(text) > tokenBytesMost || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("%s does not have one token of up to %d bytes", path, tokenBytesMost)
+	if token == "" || len(text) > maxTokenBytes || strings.ContainsAny(token, " \t\r\n") {
+		return "", fmt.Errorf("%s does not have one token of up to %d bytes", path, maxTokenBytes)
 	}
 	return token, nil
 }

@@ -127,7 +127,7 @@ func (l *link) session(ctx context.Context) error {
 		}
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 	}
-	// It ends an attempt that takes too long, on a goroutine of the Go runtime.
+	// The timer cancels a dial that exceeds DialTimeout; it runs on a goroutine of package time.
 	limit := time.AfterFunc(l.c.cfg.DialTimeout, cancel)
 	stream, err := clientv1.NewEntitiesClient(l.conn).Exchange(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ type DataKeys struct {
 
 const (
 	keysShown = 100    // How many keys are listed without a limit,
-	keysMost  = 10_000 // and with the highest one.
+	maxKeys   = 10_000 // and with the highest one.
 )
 
 // dataRoutes answers the routes about replicated data.
@@ -75,7 +75,7 @@ func (d *dataRoutes) groups(ctx context.Context) (any, error) {
 }
 
 func (d *dataRoutes) keys(ctx context.Context, r management.Request) (any, error) {
-	limit, err := r.QueryInt("limit", 1, keysMost, keysShown)
+	limit, err := r.QueryInt("limit", 1, maxKeys, keysShown)
 	if err != nil {
 		return nil, err
 	}

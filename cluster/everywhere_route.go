@@ -30,14 +30,14 @@ const RescaleOperation = "rescale"
 const (
 	everywhereWait  = 3
 	rescaleWait     = 30
-	waitMost        = 60
+	maxWait         = 60
 	everywhereLimit = 70 * time.Second
 )
 
 // How many entities a page has.
 const (
 	pageShown = 100
-	pageMost  = 1000
+	maxPage   = 1000
 )
 
 // KindScale says how many shards of a kind are in use.
@@ -63,7 +63,7 @@ func (e everywhereRoutes) all() []management.Route {
 
 // within returns a context for as long as a request waits.
 func within(ctx context.Context, r management.Request, usual int) (context.Context, context.CancelFunc, error) {
-	wait, err := r.QueryInt("wait", 1, waitMost, usual)
+	wait, err := r.QueryInt("wait", 1, maxWait, usual)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (e everywhereRoutes) shards(ctx context.Context, r management.Request) (any
 }
 
 func (e everywhereRoutes) entities(ctx context.Context, r management.Request) (any, error) {
-	limit, err := r.QueryInt("limit", 1, pageMost, pageShown)
+	limit, err := r.QueryInt("limit", 1, maxPage, pageShown)
 	if err != nil {
 		return nil, err
 	}

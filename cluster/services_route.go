@@ -38,7 +38,7 @@ type TopicNames struct {
 
 // named returns the names behind a prefix of keys.
 func (d *dataRoutes) named(ctx context.Context, r management.Request, prefix string) (names []string, more bool, err error) {
-	limit, err := r.QueryInt("limit", 1, keysMost, keysShown)
+	limit, err := r.QueryInt("limit", 1, maxKeys, keysShown)
 	if err != nil {
 		return nil, false, err
 	}

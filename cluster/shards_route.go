@@ -42,15 +42,15 @@ const (
 // How many seconds a node waits until it hosts nothing before it says what it still hosts, and how long
 // the answer may take.
 const (
-	drainWait     = 30
-	drainWaitMost = 60
-	drainLimit    = 70 * time.Second
+	drainWait    = 30
+	maxDrainWait = 60
+	drainLimit   = 70 * time.Second
 )
 
 // How many entities a list has.
 const (
 	entitiesShown = 100
-	entitiesMost  = 10_000
+	maxEntities   = 10_000
 )
 
 // ShardList lists the shards of a kind as one node knows them.
@@ -133,7 +133,7 @@ func (h hostRoutes) shards(ctx context.Context, r management.Request) (any, erro
 }
 
 func (h hostRoutes) entities(_ context.Context, r management.Request) (any, error) {
-	limit, err := r.QueryInt("limit", 1, entitiesMost, entitiesShown)
+	limit, err := r.QueryInt("limit", 1, maxEntities, entitiesShown)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (h hostRoutes) entities(_ context.Context, r management.Request) (any, erro
 
 // drain has the node host nothing, and waits for that; not for long, since the answer says what is left.
 func (h hostRoutes) drain(ctx context.Context, r management.Request) (any, error) {
-	wait, err := r.QueryInt("wait", 1, drainWaitMost, drainWait)
+	wait, err := r.QueryInt("wait", 1, maxDrainWait, drainWait)
 	if err != nil {
 		return nil, err
 	}

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// sizeBytesMax bounds a file. The largest sensible one, with a thousand seed
+	// maxSizeBytes bounds a file. The largest sensible one, with a thousand seed
 	// nodes and plugins, is a tenth of it.
-	sizeBytesMax = 1 << 20
-	// valuesMax bounds the keys and list items of a document, ten times what a
+	maxSizeBytes = 1 << 20
+	// maxValues bounds the keys and list items of a document, ten times what a
 	// cluster of a thousand nodes names. What the libraries do with a map grows
 	// with the square of its keys: a hundred thousand would take minutes.
-	valuesMax = 10_000
+	maxValues = 10_000
 )
 
 // document is one source text that passed the checks of its form.
@@ -69,7 +69,7 @@ func read(dir directory, path, name string, given []Format) ([]byte, *Error) {
 		return nil, fault(oneLine(err.Error()))
 	}
 	defer file.Close() //nolint:errcheck // Closing a file that was only read loses nothing.
-	data, err := io.ReadAll(io.LimitReader(file, sizeBytesMax+1))
+	data, err := io.ReadAll(io.LimitReader(file, maxSizeBytes+1))
 	if err != nil {
 		return nil, fault(oneLine(err.Error()))
 	}
@@ -79,8 +79,8 @@ func read(dir directory, path, name string, given []Format) ([]byte, *Error) {
 // scan checks the form of a document and notes where its keys stand.
 func scan(name string, data []byte, given []Format) (document, Errors) {
 	doc := document{name: name, data: data}
-	if len(data) > sizeBytesMax {
-		return doc, Errors{{File: name, Reason: fmt.Sprintf("is larger than %d bytes", sizeBytesMax), Err: ErrRead}}
+	if len(data) > maxSizeBytes {
+		return doc, Errors{{File: name, Reason: fmt.Sprintf("is larger than %d bytes", maxSizeBytes), Err: ErrRead}}
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	fault := func(reason string) Errors { return Errors{{File: name, Reason: reason, Err: ErrSyntax}} }

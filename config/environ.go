@@ -87,8 +87,8 @@ func badText(value string) string {
 	if strings.ContainsFunc(value, func(r rune) bool { return unicode.IsControl(r) || r == unicode.ReplacementChar }) {
 		return "the value holds a control character or is not UTF-8"
 	}
-	if len(value) > sizeBytesMax {
-		return fmt.Sprintf("the value is larger than %d bytes", sizeBytesMax)
+	if len(value) > maxSizeBytes {
+		return fmt.Sprintf("the value is larger than %d bytes", maxSizeBytes)
 	}
 	return ""
 }

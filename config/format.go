@@ -87,9 +87,9 @@ func (p *Places) Note(path []string, line int) {
 	if _, known := p.lines[joined]; known || p.full {
 		return
 	}
-	if p.lines[joined] = line; len(p.lines) > valuesMax {
+	if p.lines[joined] = line; len(p.lines) > maxValues {
 		p.full = true
-		p.Fault(line, nil, fmt.Sprintf("more than %d keys and list items are in the file", valuesMax))
+		p.Fault(line, nil, fmt.Sprintf("more than %d keys and list items are in the file", maxValues))
 	}
 }
 

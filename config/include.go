@@ -22,11 +22,11 @@ const (
 	// schemaKey is the key at the top of a JSON file by which editors find the schema.
 	// This package ignores it.
 	schemaKey = "$schema"
-	// includeDepthMax bounds how deep files may include one another.
-	includeDepthMax = 8
-	// filesMax bounds the files of one configuration: files that each include the next
+	// maxIncludeDepth bounds how deep files may include one another.
+	maxIncludeDepth = 8
+	// maxFiles bounds the files of one configuration: files that each include the next
 	// twice double their number at each level.
-	filesMax = 100
+	maxFiles = 100
 )
 
 // takeIncludes removes the list of included files from the tree and keeps it apart,
@@ -152,11 +152,11 @@ func (r *reader) include(root *os.Root, next link, chain []link) (reason string)
 		return next.name + " is outside the directory of " + chain[0].name + ", where included files must be"
 	}
 	r.files = append(r.files, filepath.Join(root.Name(), next.path))
-	if r.count++; r.count > filesMax {
-		return fmt.Sprintf("more than %d files are included", filesMax)
+	if r.count++; r.count > maxFiles {
+		return fmt.Sprintf("more than %d files are included", maxFiles)
 	}
-	if len(chain) > includeDepthMax {
-		return fmt.Sprintf("files include one another deeper than %d levels: %s", includeDepthMax, route(append(slices.Clip(chain), next)))
+	if len(chain) > maxIncludeDepth {
+		return fmt.Sprintf("files include one another deeper than %d levels: %s", maxIncludeDepth, route(append(slices.Clip(chain), next)))
 	}
 	info, err := root.Stat(next.path)
 	if err == nil {

@@ -23,13 +23,13 @@ const (
 	// that a program that changes several of them, or writes one in pieces, can
 	// finish.
 	settleAfter = 250 * time.Millisecond
-	// settleMost is the longest time by which reading is delayed in that way.
-	settleMost = 10 * settleAfter
+	// maxSettle is the longest time by which reading is delayed in that way.
+	maxSettle = 10 * settleAfter
 	// pollInterval is how often the files are read although no change was reported:
 	// network file systems report none, and a queue of reports can overflow.
 	pollInterval = 10 * time.Second
-	// linksMost bounds how many symbolic links are followed from one file.
-	linksMost = 16
+	// maxLinks bounds how many symbolic links are followed from one file.
+	maxLinks = 16
 )
 
 // A Watcher follows the files of a configuration. Create it with [File.Watch].
@@ -116,9 +116,9 @@ func (w *Watcher) run(ctx context.Context) {
 	}
 }
 
-// settle waits until no change is reported for settleAfter, for at most settleMost.
+// settle waits until no change is reported for settleAfter, for at most maxSettle.
 func settle(ctx context.Context, changed <-chan fsnotify.Event) {
-	most := time.NewTimer(settleMost)
+	most := time.NewTimer(maxSettle)
 	defer most.Stop()
 	quiet := time.NewTimer(settleAfter)
 	defer quiet.Stop()
@@ -204,7 +204,7 @@ func (w *Watcher) follow(files []string) {
 // directories of its targets.
 func directories(file string) []string {
 	dirs := []string{filepath.Dir(file)}
-	for range linksMost {
+	for range maxLinks {
 		target, err := os.Readlink(file)
 		if err != nil {
 			break

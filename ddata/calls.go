@@ -15,7 +15,7 @@ import (
 // The operations of the program that wait for the machine: begin numbers one, ask posts
 // its input and waits for the effect that answers, end is for all of them.
 
-// calls are the operations that wait.
+// calls are the operations that wait for an answer of the machine.
 type calls struct {
 	r *Replicator
 
@@ -34,7 +34,7 @@ type call struct {
 	answer chan any // The machine's answers, each to the input that was posted last.
 }
 
-// begin returns an operation that the caller has to end.
+// begin returns a new operation, which the caller has to end.
 func (s *calls) begin(g *group, key string) *call {
 	c := &call{r: s.r, group: g, key: key, answer: make(chan any, 1)}
 	s.mu.Lock()
@@ -83,19 +83,19 @@ func (s *calls) end() {
 }
 
 const (
-	// longest is how long an operation may take whose context has no deadline.
-	longest = 24 * time.Hour
-	// grace is how long the machine may take to say how far an operation came whose context
+	// noDeadlineTimeout is how long an operation may take whose context has no deadline.
+	noDeadlineTimeout = 24 * time.Hour
+	// reportTimeout is how long the machine may take to say how far an operation came whose context
 	// has ended.
-	grace = 100 * time.Millisecond
+	reportTimeout = 100 * time.Millisecond
 )
 
 // limitOf returns how long an operation may take.
 func limitOf(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
-		return min(max(time.Until(deadline), 0), longest)
+		return min(max(time.Until(deadline), 0), noDeadlineTimeout)
 	}
-	return longest
+	return noDeadlineTimeout
 }
 
 // ask posts an input and returns the answer, nil if there is none, and then why: the error
@@ -113,7 +113,7 @@ func (c *call) ask(ctx context.Context, in machine.Input) (answer any, posted bo
 		return answer, true, nil
 	case <-ctx.Done():
 	}
-	patience := time.NewTimer(grace)
+	patience := time.NewTimer(reportTimeout)
 	defer patience.Stop()
 	if c.r.handle.Post(protocol.Cancel{Op: c.op}) == nil {
 		select {

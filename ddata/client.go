@@ -125,7 +125,7 @@ func (r *Replicator) group(key string, typ crdt.Type, c Consistency) (*group, cr
 }
 
 // routeOf returns the route of a group as soon as one is known.
-func (r *Replicator) routeOf(ctx context.Context, g *group) (*routed, error) {
+func (r *Replicator) routeOf(ctx context.Context, g *group) (*currentRoute, error) {
 	for {
 		route := g.route.Load()
 		if route.Gen > 0 {
@@ -248,7 +248,7 @@ func (r *Replicator) update(ctx context.Context, key string, typ crdt.Type, c Co
 
 // confirm waits until a change is confirmed that was made in the table of this node by a route. Again says that change
 // has changed nothing, and that this node does not hold the key any more of which that was so.
-func (r *Replicator) confirm(ctx context.Context, g *group, route *routed, made *table.Change, c Consistency) (again bool, err error) {
+func (r *Replicator) confirm(ctx context.Context, g *group, route *currentRoute, made *table.Change, c Consistency) (again bool, err error) {
 	began, key := time.Now(), made.Key
 	call := r.calls.begin(g, key)
 	defer call.end()
@@ -267,7 +267,7 @@ func (r *Replicator) confirm(ctx context.Context, g *group, route *routed, made 
 }
 
 // pause waits until an operation that found nothing where it was sent is worth trying again.
-func (r *Replicator) pause(ctx context.Context, route *routed) error {
+func (r *Replicator) pause(ctx context.Context, route *currentRoute) error {
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
 	select {
@@ -414,7 +414,7 @@ func (r *Replicator) remove(ctx context.Context, key string, typ crdt.Type, c Co
 
 // removeOnce deletes a key. Again says that nothing was stored, since the replica that was
 // asked does not hold the key any more.
-func (r *Replicator) removeOnce(ctx context.Context, g *group, key string, c Consistency, route *routed) (again bool, err error) {
+func (r *Replicator) removeOnce(ctx context.Context, g *group, key string, c Consistency, route *currentRoute) (again bool, err error) {
 	call := r.calls.begin(g, key)
 	defer call.end()
 	o, posted := call.finish(ctx, protocol.Delete{Op: call.op, Group: g.index, Key: key, Level: c.level(), Limit: limitOf(ctx)})

@@ -22,8 +22,8 @@ import (
 	"github.com/quorate/quorate/transport/memory"
 )
 
-// grace is a time in which nothing is found out about a node.
-const grace = time.Second
+// reportTimeout is a time in which nothing is found out about a node.
+const reportTimeout = time.Second
 
 // world is a cluster in one process, in virtual time.
 type world struct {

@@ -126,7 +126,7 @@ const (
 )
 
 const (
-	groupsMax = 64 // Rules for keys; a message has room for 256 groups.
+	maxGroups = 64 // Rules for keys; a message has room for 256 groups.
 )
 
 // Validate reports every fault in one error, each a [field.Error].
@@ -135,7 +135,7 @@ func (c Config) Validate() error {
 	faults.Add(field.Ranges(c))
 	faults.Refuse(c.LostMajority != lostGoOn && c.LostMajority != lostWait, "lost-majority", "%q is neither %s nor %s", c.LostMajority, lostGoOn, lostWait)
 	rules := len(c.Expire) + len(c.Groups)
-	faults.Refuse(rules > groupsMax, "groups", "%d in expire and groups together are more than %d", rules, groupsMax)
+	faults.Refuse(rules > maxGroups, "groups", "%d in expire and groups together are more than %d", rules, maxGroups)
 	c.validateNames(&faults)
 	return faults.Err()
 }

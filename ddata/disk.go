@@ -21,7 +21,7 @@ import (
 // The durable groups on this node: load opens the store and reads all of them before the
 // machine is built, and persist writes what the machine wants to have written.
 
-// disk is the store of this node.
+// disk opens, reads and writes the store of this node.
 type disk struct {
 	r     *Replicator
 	open  func(ctx context.Context, dir, cluster string) (store.Store, error) // Nil if the program has given none.

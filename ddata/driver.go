@@ -25,7 +25,7 @@ func (r *Replicator) drive(m *protocol.Machine) error {
 		Publish: r.feed.say,
 	}, 0)
 	handle, err := r.driver.Attach(machine.Component{
-		Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{Types: r.types}, Machine: &stepper{r, m},
+		Name: protocol.ComponentName, Service: protocol.Service, Codec: wire.Codec{Types: r.types}, Machine: &inspectedMachine{r, m},
 	})
 	if err != nil {
 		return err
@@ -35,25 +35,25 @@ func (r *Replicator) drive(m *protocol.Machine) error {
 	return nil
 }
 
-// stepper is the machine, with questions that are answered between two of its steps.
-type stepper struct {
+// inspectedMachine is the machine, together with the queries that are answered between two of its steps.
+type inspectedMachine struct {
 	r *Replicator
 	m *protocol.Machine
 }
 
-// examine asks what the machine has counted.
-type examine struct{ id uint64 }
+// countsQuery asks for the counters of the machine.
+type countsQuery struct{ id uint64 }
 
-// scan asks for the keys of a group that begin with a prefix, from a bucket on.
-type scan struct {
+// scanQuery asks for the keys of a group that begin with a prefix, from a bucket on; the answer goes into the channel.
+type scanQuery struct {
 	group  *group
 	prefix string
 	from   int
-	answer chan<- scanned
+	answer chan<- scanResult
 }
 
-// scanned are the keys of some buckets, and the bucket to go on with, 0 after the last.
-type scanned struct {
+// scanResult has the keys of some buckets, and the bucket to go on with; 0 after the last.
+type scanResult struct {
 	keys []string
 	next int
 }
@@ -64,12 +64,12 @@ const (
 )
 
 // Step hands an input to the machine, or answers a question.
-func (s *stepper) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+func (s *inspectedMachine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	switch in := in.(type) {
-	case examine:
+	case countsQuery:
 		s.r.metrics.inquiry.Answer(in.id, s.m.Counts())
 		return
-	case scan:
+	case scanQuery:
 		in.answer <- scanOf(in.group.table, in.prefix, in.from)
 		return
 	case machine.Fired:
@@ -86,24 +86,24 @@ func (s *stepper) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 }
 
 // scan asks for keys, and waits for them until ctx ends or the replicator has.
-func (r *Replicator) scan(ctx context.Context, q scan) (scanned, error) {
-	answer := make(chan scanned, 1) // With room for the answer, for which the driver does not wait.
+func (r *Replicator) scan(ctx context.Context, q scanQuery) (scanResult, error) {
+	answer := make(chan scanResult, 1) // With room for the answer, for which the driver does not wait.
 	q.answer = answer
 	if err := r.handle.PostWait(ctx, q); err != nil {
-		return scanned{}, r.over(ctx)
+		return scanResult{}, r.over(ctx)
 	}
 	select {
 	case s := <-answer:
 		return s, nil
 	case <-ctx.Done():
-		return scanned{}, context.Cause(ctx)
+		return scanResult{}, context.Cause(ctx)
 	case <-r.ctx.Done():
-		return scanned{}, r.closed()
+		return scanResult{}, r.closed()
 	}
 }
 
 // scanOf lists keys of some buckets of a table.
-func scanOf(t *table.Table, prefix string, from int) (s scanned) {
+func scanOf(t *table.Table, prefix string, from int) (s scanResult) {
 	s.next = from
 	seen := 0
 	for range scanBuckets {
@@ -139,7 +139,7 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 	case protocol.Wiped:
 		r.hub.wiped(e.N, func(prefix string) bool { return r.keys.within(e.Group, prefix) }, func(key string) bool { return r.keys.of(key) == e.Group })
 	case protocol.Routed:
-		before := r.groups[e.Group].route.Swap(&routed{e.Route, make(chan struct{})})
+		before := r.groups[e.Group].route.Swap(&currentRoute{e.Route, make(chan struct{})})
 		if close(before.over); e.Route.Settled {
 			r.groups[e.Group].settled.Store(true)
 		}

@@ -260,8 +260,8 @@ type Value struct {
 	Versions  []OriginVersion `json:"versions,omitempty"`
 }
 
-// textMax bounds what is shown of a value.
-const textMax = 64 << 10
+// maxText bounds what is shown of a value.
+const maxText = 64 << 10
 
 // Look returns what is read of a key with a consistency, whatever type the value has. Unlike
 // [Get] it is for people: a key that is absent or deleted is no error.
@@ -304,16 +304,16 @@ func checkName(key string) error {
 func (v *Value) show(e *table.Entry) error {
 	if s, ok := e.Value.(fmt.Stringer); ok {
 		text := s.String()
-		v.Truncated = len(text) > textMax
-		v.Text = strings.ToValidUTF8(text[:min(len(text), textMax)], "\ufffd")
+		v.Truncated = len(text) > maxText
+		v.Text = strings.ToValidUTF8(text[:min(len(text), maxText)], "\ufffd")
 		return nil
 	}
 	b, err := e.Type.Append(nil, e.Value)
 	if err != nil {
 		return ofKey(e.Key, err)
 	}
-	v.Truncated = len(b) > textMax
-	v.Encoded = base64.StdEncoding.EncodeToString(b[:min(len(b), textMax)])
+	v.Truncated = len(b) > maxText
+	v.Encoded = base64.StdEncoding.EncodeToString(b[:min(len(b), maxText)])
 	return nil
 }
 
@@ -323,7 +323,7 @@ func (v *Value) show(e *table.Entry) error {
 func (r *Replicator) Keys(ctx context.Context, prefix string, limit int) (keys []string, more bool, err error) {
 	for _, g := range r.groups {
 		for from, done := 0, len(keys) > limit; !done; {
-			s, err := r.scan(ctx, scan{group: g, prefix: prefix, from: from})
+			s, err := r.scan(ctx, scanQuery{group: g, prefix: prefix, from: from})
 			if err != nil {
 				return nil, false, err
 			}

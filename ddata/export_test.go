@@ -6,17 +6,17 @@ package ddata
 import "github.com/quorate/quorate/ddata/internal/table"
 
 // SubscriberKeys is how many keys wait for a subscriber.
-const SubscriberKeys = subscriberKeys
+const SubscriberKeys = maxSubscriberKeys
 
 // AloneTable is a table that nobody replicates.
 func AloneTable() *table.Table { return table.New(table.Config{Self: 1}) }
 
 // Jam holds the machine up, and fills its inbox, until release is called.
 func (r *Replicator) Jam() (release func()) {
-	answer := make(chan scanned)
-	ask := scan{group: r.groups[0], answer: answer}
+	answer := make(chan scanResult)
+	ask := scanQuery{group: r.groups[0], answer: answer}
 	for r.handle.Post(ask) == nil {
-		ask.answer = make(chan scanned, 1) // Only the first question waits for somebody.
+		ask.answer = make(chan scanResult, 1) // Only the first question waits for somebody.
 	}
 	return func() { <-answer }
 }

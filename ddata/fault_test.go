@@ -247,7 +247,7 @@ func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
 		}
 		w.start(2)
 		for _, m := range []moody{101, 102} {
-			ctx := patience.Expiring(t, grace)
+			ctx := patience.Expiring(t, reportTimeout)
 			var refused *ddata.RefusedError
 			began := time.Now()
 			_, err := ddata.Update(ctx, w.nodes[0], moodOf(fmt.Sprint(m)), ddata.All(), setMood(m))
@@ -257,7 +257,7 @@ func TestAReplicaRefusesWhatItCannotDecode(t *testing.T) {
 			require.Equal(t, []string{w.nodes[0].Self().String()}, refused.Answered)
 			require.ErrorContains(t, err, refused.Reason+"; stored on ")
 			require.Contains(t, refused.Reason, "mood")
-			ctx = patience.Expiring(t, grace)
+			ctx = patience.Expiring(t, reportTimeout)
 			_, err = ddata.Get(ctx, w.nodes[1], moodOf(fmt.Sprint(m)), ddata.All())
 			require.ErrorAs(t, err, &refused)
 			require.Empty(t, refused.Node)
@@ -408,7 +408,7 @@ func TestTwoReplicasDisagreeAboutAType(t *testing.T) {
 		_, err = w.nodes[0].read("visits", ddata.All())
 		var clash *ddata.TypeError
 		require.ErrorAs(t, err, &clash)
-		short := patience.Expiring(t, grace)
+		short := patience.Expiring(t, reportTimeout)
 		_, err = ddata.Update(short, w.nodes[0], counter("visits"), ddata.All(), increment)
 		var refused *ddata.RefusedError
 		require.ErrorAs(t, err, &refused)

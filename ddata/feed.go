@@ -19,7 +19,7 @@ import (
 // latest, and a goroutine that waits for room in the machine's inbox: however busy the
 // machine is, the node never waits.
 
-// feed is what the node has said and the machine was not told yet.
+// feed keeps the events of the node that the machine was not told yet.
 type feed struct {
 	wake chan struct{}                  // Holds one token when there may be something to tell.
 	up   atomic.Pointer[time.Time]      // When the node was first known to be up.
@@ -32,23 +32,23 @@ type feed struct {
 	stopping *component.Stopping
 }
 
-// said is what the machine of the data says to the node.
-type said struct{ event any }
+// nodeEvent is an event that the machine of the data publishes to the other components of the node.
+type nodeEvent struct{ event any }
 
 // say passes on what the machine says. What finds no room is said again.
 func (f *feed) say(_ *machine.Component, event any) {
 	if to := f.node.Load(); to != nil {
-		_ = to.Post(said{event})
+		_ = to.Post(nodeEvent{event})
 	}
 }
 
-// Step keeps what the node says. It runs on the goroutine of the node's driver.
+// Step keeps an event of the node. It runs on the goroutine of the node's driver.
 func (f *feed) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	switch in := in.(type) {
 	case machine.Started:
 		out.Publish(component.Services{Service: protocol.Service})
 		out.Publish(component.Busy{Component: protocol.ComponentName})
-	case said:
+	case nodeEvent:
 		out.Publish(in.event)
 	case component.Fenced:
 		f.keep(func() { f.fence(in) })
@@ -83,7 +83,7 @@ func (f *feed) fence(in component.Fenced) {
 	}
 }
 
-// take returns what is to be told, and forgets it.
+// take returns the events that are kept, and drops them.
 func (f *feed) take() (all []machine.Input) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +103,7 @@ func (f *feed) take() (all []machine.Input) {
 	return all
 }
 
-// run tells the machine, until ctx ends.
+// run hands the events to the machine, until ctx ends.
 func (f *feed) run(ctx context.Context, to *machine.Handle) {
 	for {
 		select {

@@ -216,8 +216,8 @@ func setsOf(of protocol.ReplicaStatus) []string {
 	return sets
 }
 
-// wentOn says that keys have gone on without replicas.
-type wentOn struct {
+// lossWarning says that a group of keys in memory has gone on without lost replicas.
+type lossWarning struct {
 	at   time.Time
 	text string
 }
@@ -241,7 +241,7 @@ func textOfFate(f protocol.Fate) string {
 	}
 }
 
-// alarmed tells people that a group of keys has no majorities, or has them again.
+// alarmed logs that a group of keys has no majorities, or has them again.
 func (r *Replicator) alarmed(g *group, a protocol.Alarm) {
 	if a.Fate == protocol.FateNone {
 		if g.alarm.Swap(nil) != nil {
@@ -257,10 +257,10 @@ func (r *Replicator) alarmed(g *group, a protocol.Alarm) {
 		"keys", g.name, "since", since, "missing", missing, "then", textOfFate(a.Fate))
 }
 
-// wentOn tells people that a group of keys has gone on without replicas.
+// wentOn logs that a group of keys has gone on without replicas, and keeps a warning.
 func (r *Replicator) wentOn(g *group, e protocol.WentOn) {
 	lost := namesOf(g.route.Load().Route, e.Lost)
-	g.wentOn.Store(&wentOn{time.Now(), "the majority was lost with " + list(lost) + ": the keys go on with what the others held"})
+	g.wentOn.Store(&lossWarning{time.Now(), "the majority was lost with " + list(lost) + ": the keys go on with what the others held"})
 	r.log.Warn("ddata: the keys go on without a majority that was lost: what only those held is lost", "keys", g.name, "lost", lost)
 }
 

@@ -36,8 +36,8 @@ type keyRule struct {
 	group  uint8
 }
 
-// keyGroups are the groups of a configuration and the rules by which keys find theirs.
-type keyGroups struct {
+// groupTable has the groups of a configuration, and finds the group of a key.
+type groupTable struct {
 	all   []keyGroup
 	rules []keyRule // The longest first, names before prefixes.
 }
@@ -50,7 +50,7 @@ const (
 )
 
 // keyGroups returns the groups of a valid configuration.
-func (c Config) keyGroups() keyGroups {
+func (c Config) keyGroups() groupTable {
 	groups := []keyGroup{{name: groupAll, role: c.Role}}
 	if len(c.Durable) > 0 {
 		patterns := slices.Compact(slices.Sorted(slices.Values(c.Durable)))
@@ -67,7 +67,7 @@ func (c Config) keyGroups() keyGroups {
 		})
 	}
 	slices.SortFunc(groups[1:], func(a, b keyGroup) int { return cmp.Compare(a.name, b.name) })
-	k := keyGroups{all: groups}
+	k := groupTable{all: groups}
 	for i, g := range groups {
 		for _, pattern := range g.patterns {
 			prefix, cut := strings.CutSuffix(pattern, "*")
@@ -100,7 +100,7 @@ func (c Config) IsDurable(key string) bool {
 }
 
 // of returns the index of the group to which a key belongs.
-func (k *keyGroups) of(key string) uint8 {
+func (k *groupTable) of(key string) uint8 {
 	for i := range k.rules {
 		if r := &k.rules[i]; strings.HasPrefix(key, r.prefix) && (!r.exact || len(key) == len(r.prefix)) {
 			return r.group
@@ -110,7 +110,7 @@ func (k *keyGroups) of(key string) uint8 {
 }
 
 // within reports whether keys of a group may begin with a prefix.
-func (k *keyGroups) within(group uint8, prefix string) bool {
+func (k *groupTable) within(group uint8, prefix string) bool {
 	for i := range k.rules {
 		switch r := &k.rules[i]; {
 		case r.group == group && strings.HasPrefix(r.prefix, prefix):
@@ -122,8 +122,8 @@ func (k *keyGroups) within(group uint8, prefix string) bool {
 	return group == 0
 }
 
-// settingMax is how long the value of a setting may be that members compare.
-const settingMax = 1024
+// maxSetting is how long the value of a setting may be that members compare.
+const maxSetting = 1024
 
 // Settings returns what members compare with their own when a node joins: give it to
 // [membership.WithSettings]. A node with other groups of keys is refused, for its messages
@@ -140,7 +140,7 @@ func (c Config) Settings() []membership.Setting {
 		}
 	}
 	groups := b.String()
-	if len(groups) > settingMax {
+	if len(groups) > maxSetting {
 		groups = fmt.Sprintf("%d groups, sha256 %x", len(c.keyGroups().all), sha256.Sum256([]byte(groups)))
 	}
 	return []membership.Setting{

@@ -16,7 +16,7 @@ import (
 // lists of the subscribers (deliver). Subscribers take them from there, and look at the
 // table only then.
 
-// hub knows the subscribers.
+// hub has the subscribers to changes of keys, and tells them of changed keys, at intervals.
 type hub struct {
 	count atomic.Int64 // How many there are: without any, changes are not looked at.
 
@@ -30,9 +30,9 @@ type hub struct {
 	ended    bool
 }
 
-// subscriberKeys is how many changed keys wait for one subscriber. One that falls further
+// maxSubscriberKeys is how many changed keys wait for one subscriber. One that falls further
 // behind is told that it has missed some, and is shown everything anew.
-const subscriberKeys = 65_536
+const maxSubscriberKeys = 65_536
 
 // subscriber is a list of changed keys that wait to be read.
 type subscriber struct {
@@ -189,7 +189,7 @@ func (s *subscriber) add(key string) {
 		return
 	}
 	defer s.notify()
-	if s.missed > 0 || len(s.queue) >= subscriberKeys {
+	if s.missed > 0 || len(s.queue) >= maxSubscriberKeys {
 		s.lose(1)
 		return
 	}
@@ -213,32 +213,32 @@ func (s *subscriber) lose(n int) {
 	s.queue, s.waiting = nil, map[string]struct{}{}
 }
 
-// taken is what a subscriber finds in its list.
-type taken struct {
+// nextKey is what take returns: the next key, or what else a subscriber must know.
+type nextKey struct {
 	key    string // "" for none.
 	missed int
 	ended  bool
 }
 
 // take takes the next key, or says what has happened instead.
-func (s *subscriber) take() taken {
+func (s *subscriber) take() nextKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
-		return taken{ended: true}
+		return nextKey{ended: true}
 	case s.missed > 0:
 		n := s.missed
 		s.missed = 0
-		return taken{missed: n}
+		return nextKey{missed: n}
 	case len(s.queue) == 0:
 		s.queue = nil // Let go of what was read.
-		return taken{}
+		return nextKey{}
 	}
 	key := s.queue[0]
 	s.queue = s.queue[1:]
 	delete(s.waiting, key)
-	return taken{key: key}
+	return nextKey{key: key}
 }
 
 // end ends all subscribers.

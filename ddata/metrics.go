@@ -76,7 +76,7 @@ type groupStats struct {
 // collect reads all counters, and asks the machine for its own.
 func (m *metrics) collect(ctx context.Context) *collected {
 	c := &collected{stats: m.r.Stats()}
-	c.machine, _ = m.inquiry.Ask(ctx, m.r.ctx.Done(), func(id uint64) error { return m.r.handle.Post(examine{id}) })
+	c.machine, _ = m.inquiry.Ask(ctx, m.r.ctx.Done(), func(id uint64) error { return m.r.handle.Post(countsQuery{id}) })
 	for _, g := range m.r.groups {
 		c.groups = append(c.groups, groupStats{g.table.Stats(), g.name})
 	}

@@ -54,7 +54,7 @@ func TestMetrics(t *testing.T) {
 		require.InDelta(t, 1, value(1, "operation.duration", of("get", "majority")...), 0)
 
 		w.network.Cut(w.nodes[0].Self().Address, w.nodes[1].Self().Address)
-		short := patience.Expiring(t, grace)
+		short := patience.Expiring(t, reportTimeout)
 		_, err = ddata.Get(short, w.nodes[0], counter("visits"), ddata.All())
 		require.Error(t, err)
 		require.InDelta(t, 1, value(0, "operation.duration", attribute.String("error.type", "unanswered")), 0)

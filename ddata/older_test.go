@@ -150,7 +150,7 @@ func TestDisksThatComeBackAfterTheirLossWasAccepted(t *testing.T) {
 		require.NoError(t, first.AcceptLoss(t.Context(), "durable"), "in no cluster yet it accepts none, and goes on")
 		require.NoError(t, first.AwaitUp(patience.Context(t)))
 		require.Len(t, first.durable().Replicas, 3)
-		ctx := patience.Expiring(t, grace)
+		ctx := patience.Expiring(t, reportTimeout)
 		_, err := ddata.Get(ctx, first, counter(saved), ddata.Majority())
 		require.Error(t, err)
 		require.NoError(t, first.AcceptLoss(t.Context(), "durable"))

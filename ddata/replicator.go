@@ -42,7 +42,7 @@ type Replicator struct {
 	cfg    Config
 	log    *slog.Logger
 	types  types
-	keys   keyGroups
+	keys   groupTable
 	groups []*group
 
 	// The driver runs the machine on a goroutine of its own, apart from that of the node:
@@ -77,19 +77,19 @@ type group struct {
 	replica protocol.ReplicaID // 0 if this node does not hold the group.
 	meta    protocol.Meta      // What was in the store.
 	fresh   bool               // The store was opened for the first time.
-	route   atomic.Pointer[routed]
+	route   atomic.Pointer[currentRoute]
 
 	// spreading says that the machine was told of local changes, and has not fired a timer
 	// since: it sends them without being told again.
 	spreading atomic.Bool
-	alarm     atomic.Pointer[string] // Why there are no majorities, and what will or must happen; nil while there are.
-	wentOn    atomic.Pointer[wentOn] // When the keys went on without replicas last, nil for never.
-	settled   atomic.Bool            // The replica of this node has counted, whatever comes next: see Unready.
-	owed      atomic.Bool            // The machine could not be told of local changes, and is told at its next timer.
+	alarm     atomic.Pointer[string]      // Why there are no majorities, and what will or must happen; nil while there are.
+	wentOn    atomic.Pointer[lossWarning] // When the keys went on without replicas last, nil for never.
+	settled   atomic.Bool                 // The replica of this node has counted, whatever comes next: see Unready.
+	owed      atomic.Bool                 // The machine could not be told of local changes, and is told at its next timer.
 }
 
-// routed is a route, with what is closed when another one takes its place.
-type routed struct {
+// currentRoute is a route with a channel that is closed when another route replaces it.
+type currentRoute struct {
 	*protocol.Route
 
 	over chan struct{}
@@ -190,7 +190,7 @@ func (r *Replicator) build() error {
 			g.replica = protocol.ReplicaID(r.self.UID)
 		}
 		g.table = table.New(table.Config{Self: protocol.OriginOf(r.self.UID), MaxValueBytes: r.cfg.MaxValueBytes, MaxBytes: r.cfg.MaxBytes})
-		g.route.Store(&routed{&protocol.Route{}, make(chan struct{})})
+		g.route.Store(&currentRoute{&protocol.Route{}, make(chan struct{})})
 		r.groups = append(r.groups, g)
 	}
 	if err := r.disk.load(); err != nil {
@@ -313,7 +313,7 @@ func (r *Replicator) AwaitReady(ctx context.Context) error {
 }
 
 // rerouted waits until another route has taken the place of this one.
-func (r *Replicator) rerouted(ctx context.Context, route *routed) error {
+func (r *Replicator) rerouted(ctx context.Context, route *currentRoute) error {
 	select {
 	case <-route.over:
 		return nil

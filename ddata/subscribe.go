@@ -275,7 +275,7 @@ func (s *PrefixSubscription[T]) walk(ctx context.Context) error {
 		s.group, s.bucket = s.group+1, 0
 		return nil
 	}
-	found, err := s.r.scan(ctx, scan{group: g, prefix: s.sub.name, from: s.bucket})
+	found, err := s.r.scan(ctx, scanQuery{group: g, prefix: s.sub.name, from: s.bucket})
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (s *PrefixSubscription[T]) walk(ctx context.Context) error {
 }
 
 // next waits until there is something in the list.
-func (s *subscriber) next(ctx context.Context, r *Replicator) (taken, error) {
+func (s *subscriber) next(ctx context.Context, r *Replicator) (nextKey, error) {
 	for {
 		t := s.take()
 		if t.ended {
@@ -298,7 +298,7 @@ func (s *subscriber) next(ctx context.Context, r *Replicator) (taken, error) {
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return taken{}, context.Cause(ctx)
+			return nextKey{}, context.Cause(ctx)
 		}
 	}
 }

@@ -46,14 +46,14 @@ type backlog struct {
 }
 
 const (
-	// bufferMax is the largest buffer that is kept between two messages.
-	bufferMax = 1 << 20
-	// frameMax is the largest frame: less than the transport takes at its smallest
+	// maxBuffer is the largest buffer that is kept between two messages.
+	maxBuffer = 1 << 20
+	// maxFrame is the largest frame: less than the transport takes at its smallest
 	// setting, and little beside the window of a lane.
-	frameMax = 48 << 10
-	// backlogMax is how many bytes may wait for a lane. A message that does not fit is
+	maxFrame = 48 << 10
+	// maxBacklog is how many bytes may wait for a lane. A message that does not fit is
 	// dropped, unless it is the only one.
-	backlogMax = 64 << 20
+	maxBacklog = 64 << 20
 )
 
 // send sends a message of the machine. What cannot be sent is counted: the replicas repeat
@@ -67,7 +67,7 @@ func (l *link) send(c *machine.Component, s machine.Send) {
 		l.r.log.Error("a message to another replica cannot be encoded", "to", s.To.String(), "error", err)
 		return
 	}
-	if l.buffer = b[:0]; cap(b) > bufferMax {
+	if l.buffer = b[:0]; cap(b) > maxBuffer {
 		l.buffer = nil
 	}
 	l.parcels++
@@ -83,21 +83,21 @@ func (l *link) transmit(id laneID, parcel uint64, message []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	waiting := l.backlogs[id]
-	if waiting != nil && waiting.size+len(message) > backlogMax {
+	if waiting != nil && waiting.size+len(message) > maxBacklog {
 		return transport.ErrFull
 	}
-	for frame := range wire.Cut(parcel, message, frameMax) {
+	for frame := range wire.Cut(parcel, message, maxFrame) {
 		if waiting == nil {
 			err := l.append(id, frame)
 			if err == nil {
 				continue
 			}
-			if !errors.Is(err, transport.ErrFull) || len(message) <= frameMax {
+			if !errors.Is(err, transport.ErrFull) || len(message) <= maxFrame {
 				return err
 			}
 			waiting = l.wait(id)
 		}
-		if len(message) <= frameMax {
+		if len(message) <= maxFrame {
 			frame = bytes.Clone(frame) // It is the buffer.
 		}
 		waiting.frames = append(waiting.frames, frame)
@@ -153,24 +153,24 @@ func (l *link) drained(id laneID, waiting *backlog, err error) bool {
 	return true
 }
 
-// joiner joins the parcels of one sender, of which several connections may deliver parts.
-type joiner struct {
+// reassembly puts together the large messages of one sender, whose parts may come on several connections.
+type reassembly struct {
 	mu   sync.Mutex
 	join *wire.Joiner
 }
 
 // joinerOf returns the joiner of a sender.
-func (l *link) joinerOf(from gossip.NodeID) *joiner {
+func (l *link) joinerOf(from gossip.NodeID) *reassembly {
 	if j, ok := l.joiners.Load(from); ok {
-		return j.(*joiner)
+		return j.(*reassembly)
 	}
 	// What was allowed on two replicas may be larger together, and has an envelope.
-	j, _ := l.joiners.LoadOrStore(from, &joiner{join: wire.NewJoiner(2*l.r.cfg.MaxValueBytes+bufferMax, &l.r.counters.parcels)})
-	return j.(*joiner)
+	j, _ := l.joiners.LoadOrStore(from, &reassembly{join: wire.NewJoiner(2*l.r.cfg.MaxValueBytes+maxBuffer, &l.r.counters.parcels)})
+	return j.(*reassembly)
 }
 
 // whole returns the message that a frame is, or completes.
-func (j *joiner) whole(frame []byte) []byte {
+func (j *reassembly) whole(frame []byte) []byte {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.join.Add(frame)
@@ -180,7 +180,7 @@ func (j *joiner) whole(frame []byte) []byte {
 func (l *link) noticed(notice transport.Notice) {
 	if e, ok := notice.(transport.PeerDown); ok {
 		if j, ok := l.joiners.LoadAndDelete(e.Peer); ok {
-			j := j.(*joiner)
+			j := j.(*reassembly)
 			j.mu.Lock()
 			defer j.mu.Unlock()
 			j.join.Break()

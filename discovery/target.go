@@ -19,11 +19,11 @@ import (
 // method made; Compare and String follow.
 
 const (
-	// addressBytesMax is the length of the longest text that [ParseTarget] reads. It
+	// maxAddressBytes is the length of the longest text that [ParseTarget] reads. It
 	// leaves at most 253 bytes for the host, the longest name of the domain name system.
-	addressBytesMax = 255
-	// labelBytesMax is the length of the longest part of a name (RFC 1035, section 2.3.4).
-	labelBytesMax = 63
+	maxAddressBytes = 255
+	// maxLabelBytes is the length of the longest part of a name (RFC 1035, section 2.3.4).
+	maxLabelBytes = 63
 )
 
 // ErrBadTarget is wrapped by every error about the form of a target.
@@ -76,8 +76,8 @@ func checkText(text string) error {
 	switch {
 	case text == "":
 		return errors.New("it is empty")
-	case len(text) > addressBytesMax:
-		return fmt.Errorf("it has %d bytes, more than %d", len(text), addressBytesMax)
+	case len(text) > maxAddressBytes:
+		return fmt.Errorf("it has %d bytes, more than %d", len(text), maxAddressBytes)
 	case strings.Contains(text, "://"):
 		return errors.New("it has a scheme, write host:port alone")
 	}
@@ -164,8 +164,8 @@ func checkName(name string) error {
 		switch {
 		case label == "":
 			return fmt.Errorf("the host %q has an empty part", name)
-		case len(label) > labelBytesMax:
-			return fmt.Errorf("the part %q of the host has %d bytes, more than %d", label, len(label), labelBytesMax)
+		case len(label) > maxLabelBytes:
+			return fmt.Errorf("the part %q of the host has %d bytes, more than %d", label, len(label), maxLabelBytes)
 		case label[0] == '-' || label[len(label)-1] == '-':
 			return fmt.Errorf("the part %q of the host begins or ends with a hyphen", label)
 		}
@@ -196,19 +196,19 @@ func (t Target) Validate() error {
 	return t.validate()
 }
 
-// plainBytesMax bounds the names that isPlainName knows. With any port they are shorter than addressBytesMax.
-const plainBytesMax = 200
+// maxPlainBytes bounds the names that isPlainName knows. With any port they are shorter than maxAddressBytes.
+const maxPlainBytes = 200
 
 // isPlainName reports whether a host is a name in its canonical form: of most it takes no memory to say so.
 func isPlainName(host string) bool {
-	if len(host) > plainBytesMax {
+	if len(host) > maxPlainBytes {
 		return false
 	}
 	start, digits := 0, true // Of the last label.
 	for i := range len(host) {
 		c := host[i]
 		switch {
-		case c == '.' && (i == start || host[i-1] == '-'), c == '-' && i == start, i-start >= labelBytesMax:
+		case c == '.' && (i == start || host[i-1] == '-'), c == '-' && i == start, i-start >= maxLabelBytes:
 			return false
 		case c == '.':
 			start, digits = i+1, true

@@ -27,8 +27,8 @@ func TestPlainNamesAreValid(t *testing.T) {
 		}
 	}
 	require.Greater(t, plain, tries/20)
-	for _, host := range []string{strings.Repeat("a", labelBytesMax), strings.Repeat("a", labelBytesMax+1), strings.Repeat("a.", plainBytesMax/2) + "a"} {
-		require.Equal(t, len(host) == labelBytesMax, isPlainName(host), host)
+	for _, host := range []string{strings.Repeat("a", maxLabelBytes), strings.Repeat("a", maxLabelBytes+1), strings.Repeat("a.", maxPlainBytes/2) + "a"} {
+		require.Equal(t, len(host) == maxLabelBytes, isPlainName(host), host)
 	}
 	name := Target{Host: "node-1.example.com", Port: 7946}
 	require.Zero(t, testing.AllocsPerRun(10, func() { _ = name.Validate() }))

@@ -75,8 +75,8 @@ type KeepOldestConfig struct {
 
 // Bounds of the configuration.
 const (
-	quorumSizeMost  = 10_000
-	stableAfterMost = 10 * time.Minute
+	maxQuorumSize  = 10_000
+	maxStableAfter = 10 * time.Minute
 )
 
 // Default returns keep-majority, which acts, stable-after auto, and 30 s until a side
@@ -98,8 +98,8 @@ func (c Config) Validate() error {
 	faults.Add(field.Within("static-quorum", c.StaticQuorum.validate(c.Strategy)))
 	faults.Add(field.Within("lease-majority", c.LeaseMajority.validate(c.Strategy)))
 	stable := time.Duration(c.StableAfter)
-	faults.Refuse(stable < 0 || stable > stableAfterMost,
-		"stable-after", "%v is neither auto nor above 0 and up to %v", stable, stableAfterMost)
+	faults.Refuse(stable < 0 || stable > maxStableAfter,
+		"stable-after", "%v is neither auto nor above 0 and up to %v", stable, maxStableAfter)
 	faults.Add(field.Ranges(c))
 	return faults.Err()
 }
@@ -107,7 +107,7 @@ func (c Config) Validate() error {
 // validate returns the fault of the quorum size, which must be set if the strategy needs it.
 func (c StaticQuorumConfig) validate(strategy string) error {
 	var faults field.Faults
-	faults.Refuse(c.QuorumSize < 0 || c.QuorumSize > quorumSizeMost, "quorum-size", "%d is not from 1 to %d", c.QuorumSize, quorumSizeMost)
+	faults.Refuse(c.QuorumSize < 0 || c.QuorumSize > maxQuorumSize, "quorum-size", "%d is not from 1 to %d", c.QuorumSize, maxQuorumSize)
 	faults.Refuse(c.QuorumSize == 0 && strategy == StaticQuorumName, "quorum-size",
 		"must be set for %s: more than half of the members that the cluster, or the role, ever has, such as 3 of 5", StaticQuorumName)
 	return faults.Err()

@@ -26,7 +26,7 @@ import (
 
 // admit returns the name of the client of a call, or the status that it is refused with.
 func (s *Server) admit(ctx context.Context) (name string, err error) {
-	name, err = s.who(ctx)
+	name, err = s.identify(ctx)
 	if err != nil {
 		s.counters.refused.Add(1)
 		from := "unknown"
@@ -38,9 +38,10 @@ func (s *Server) admit(ctx context.Context) (name string, err error) {
 	return name, err
 }
 
-// who is admit without the counting.
-func (s *Server) who(ctx context.Context) (string, error) {
-	leaf := shown(ctx)
+// identify returns the name of the client of a call, or the status that says why it is refused; admit counts and logs
+// that.
+func (s *Server) identify(ctx context.Context) (string, error) {
+	leaf := peerCertificate(ctx)
 	md, _ := metadata.FromIncomingContext(ctx)
 	if given := md.Get("authorization"); len(given) > 0 {
 		return s.byToken(given)
@@ -99,8 +100,8 @@ func (s *Server) certificates(c mutual.Change) {
 	s.log.Info("changed certificate files of the gateway are in use", "files", c.Files)
 }
 
-// shown returns the certificate that a client has shown, nil without TLS.
-func shown(ctx context.Context) *x509.Certificate {
+// peerCertificate returns the certificate that a client has presented; nil without TLS.
+func peerCertificate(ctx context.Context) *x509.Certificate {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil
@@ -112,20 +113,20 @@ func shown(ctx context.Context) *x509.Certificate {
 	return info.State.PeerCertificates[0]
 }
 
-// guard is gRPC's TLS whose connections end when the certificate of their client would not be
+// expiringCredentials is gRPC's TLS whose connections end when the certificate of their client would not be
 // accepted any more.
-type guard struct {
+type expiringCredentials struct {
 	credentials.TransportCredentials
 
 	tls *mutual.TLS
 }
 
 func guarded(t *mutual.TLS) credentials.TransportCredentials {
-	return guard{credentials.NewTLS(t.Server("h2")), t}
+	return expiringCredentials{credentials.NewTLS(t.Server("h2")), t}
 }
 
 // ServerHandshake shakes hands.
-func (g guard) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (g expiringCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, auth, err := g.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -138,6 +139,6 @@ func (g guard) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, er
 }
 
 // Clone copies the credentials.
-func (g guard) Clone() credentials.TransportCredentials {
-	return guard{g.TransportCredentials.Clone(), g.tls}
+func (g expiringCredentials) Clone() credentials.TransportCredentials {
+	return expiringCredentials{g.TransportCredentials.Clone(), g.tls}
 }

@@ -18,10 +18,10 @@ import (
 )
 
 // gRPC collects a message before anybody sees it, whatever it has room for. So what has come of messages is counted
-// below it, at the frames of HTTP/2 ([inflow.Read], above TLS), for each call that [Server.tap] has let in
-// ([arrivals.begin]). Beyond a bound of a connection, of a host or of all the call gives way that has most
-// ([arrivals.crowd]). The handler takes a message out of the counts when it has it ([arrival.take]); a message that
-// does not come in its time ends its call ([arrivals.sweep]).
+// below it, at the frames of HTTP/2 ([trackedConn.Read], above TLS), for each call that [Server.tap] has let in
+// ([arrivalCounter.begin]). Beyond a bound of a connection, of a host or of all the call gives way that has most
+// ([arrivalCounter.crowd]). The handler takes a message out of the counts when it has it ([arrival.take]); a message
+// that does not come in its time ends its call ([arrivalCounter.sweep]).
 
 const (
 	// callBytes is what a call counts by itself, for its goroutines and buffers.
@@ -39,34 +39,34 @@ var (
 	errLate    = errors.New("the message has not come within gateway.read-timeout")
 )
 
-// arrivals counts what has come of messages that no handler has yet.
-type arrivals struct {
+// arrivalCounter counts what has come of messages that no handler has yet.
+type arrivalCounter struct {
 	conn, host, all int             // The bounds, in bytes.
 	count           func(why error) // Is told of each call that gives way or is late.
 
 	mu    sync.Mutex // Guards what follows, and the counts of each connection and call.
 	bytes int
-	hosts map[string]int       // Bytes by host.
-	open  map[*inflow]struct{} // On which a call has begun.
+	hosts map[string]int            // Bytes by host.
+	open  map[*trackedConn]struct{} // On which a call has begun.
 }
 
 // newArrivals bounds what arrives: all of it, half for a host and a quarter for a connection, but two of the largest
 // messages always.
-func newArrivals(all, message int, count func(error)) *arrivals {
+func newArrivals(all, message int, count func(error)) *arrivalCounter {
 	least := 2 * (message + callBytes)
-	return &arrivals{
+	return &arrivalCounter{
 		conn: max(all/4, least), host: max(all/2, least), all: max(all, least), count: count,
-		hosts: map[string]int{}, open: map[*inflow]struct{}{},
+		hosts: map[string]int{}, open: map[*trackedConn]struct{}{},
 	}
 }
 
-// inflow is a connection whose frames are followed. gRPC reads each frame by itself, so that the frame which is being
-// read is the one that gRPC looks at.
-type inflow struct {
+// trackedConn is a connection whose frames are followed. gRPC reads each frame by itself, so that the frame which is
+// being read is the one that gRPC looks at.
+type trackedConn struct {
 	net.Conn
 
 	in   *bufio.Reader
-	of   *arrivals
+	of   *arrivalCounter
 	gate *gate.Conn
 
 	// Used by the one goroutine that reads.
@@ -86,22 +86,22 @@ const (
 	flagPadded   = 8
 )
 
-func (a *arrivals) follow(conn net.Conn, g *gate.Conn) *inflow {
-	return &inflow{Conn: conn, in: bufio.NewReaderSize(conn, readBuffer), of: a, gate: g, skip: prefaceBytes, calls: map[uint32]*arrival{}}
+func (a *arrivalCounter) follow(conn net.Conn, g *gate.Conn) *trackedConn {
+	return &trackedConn{Conn: conn, in: bufio.NewReaderSize(conn, readBuffer), of: a, gate: g, skip: prefaceBytes, calls: map[uint32]*arrival{}}
 }
 
-// inflowAddr carries the connection to the calls on it.
-type inflowAddr struct {
+// connAddr carries the connection to the calls on it.
+type connAddr struct {
 	net.Addr
 
-	conn *inflow
+	conn *trackedConn
 }
 
 // RemoteAddr returns the address of the client.
-func (f *inflow) RemoteAddr() net.Addr { return inflowAddr{f.Conn.RemoteAddr(), f} }
+func (f *trackedConn) RemoteAddr() net.Addr { return connAddr{f.Conn.RemoteAddr(), f} }
 
 // Close ends the counting too.
-func (f *inflow) Close() error {
+func (f *trackedConn) Close() error {
 	f.of.mu.Lock()
 	for _, c := range f.calls {
 		f.of.drop(c)
@@ -112,7 +112,7 @@ func (f *inflow) Close() error {
 }
 
 // Read follows the frames in what is read.
-func (f *inflow) Read(b []byte) (int, error) {
+func (f *trackedConn) Read(b []byte) (int, error) {
 	n, err := f.in.Read(b)
 	for rest := b[:n]; len(rest) > 0; {
 		switch {
@@ -135,7 +135,7 @@ func (f *inflow) Read(b []byte) (int, error) {
 }
 
 // begin takes the head of a frame.
-func (f *inflow) begin() {
+func (f *trackedConn) begin() {
 	f.skip = int(binary.BigEndian.Uint32(f.head) >> 8)
 	f.stream = binary.BigEndian.Uint32(f.head[5:]) &^ (1 << 31)
 	if f.head[3] == typeData {
@@ -147,7 +147,7 @@ func (f *inflow) begin() {
 
 // arrival is what has come of the messages of a call.
 type arrival struct {
-	conn   *inflow
+	conn   *trackedConn
 	stream uint32
 	end    context.CancelCauseFunc
 	once   bool // The call has one message, which is awaited from the beginning.
@@ -168,9 +168,9 @@ func arrivalOf(ctx context.Context) *arrival {
 }
 
 // inflowOf returns the connection of a call; nil where it is none of the listener's.
-func inflowOf(ctx context.Context) *inflow {
+func inflowOf(ctx context.Context) *trackedConn {
 	if p, ok := peer.FromContext(ctx); ok {
-		if at, ok := p.Addr.(inflowAddr); ok {
+		if at, ok := p.Addr.(connAddr); ok {
 			return at.conn
 		}
 	}
@@ -178,7 +178,7 @@ func inflowOf(ctx context.Context) *inflow {
 }
 
 // begin counts the call whose head is being read, until its context ends.
-func (a *arrivals) begin(ctx context.Context, f *inflow, once bool) context.Context {
+func (a *arrivalCounter) begin(ctx context.Context, f *trackedConn, once bool) context.Context {
 	ctx, end := context.WithCancelCause(ctx)
 	c := &arrival{conn: f, stream: f.stream, end: end, once: once}
 	a.mu.Lock()
@@ -209,7 +209,7 @@ func (c *arrival) take(bytes int) {
 }
 
 // add counts bytes of a call. Those of a call that was refused or is over are nobody's: gRPC drops them.
-func (a *arrivals) add(f *inflow, stream uint32, bytes int) {
+func (a *arrivalCounter) add(f *trackedConn, stream uint32, bytes int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := f.calls[stream]; c != nil {
@@ -218,7 +218,7 @@ func (a *arrivals) add(f *inflow, stream uint32, bytes int) {
 }
 
 // grow changes the counts of a call, and ends calls that have no room.
-func (a *arrivals) grow(c *arrival, bytes int) {
+func (a *arrivalCounter) grow(c *arrival, bytes int) {
 	c.bytes += bytes
 	c.conn.bytes += bytes
 	a.bytes += bytes
@@ -236,7 +236,7 @@ func (a *arrivals) grow(c *arrival, bytes int) {
 }
 
 // fullest returns the connection with most bytes: of a host, if that has more than it may, else of the host with most.
-func (a *arrivals) fullest(host string) (most *inflow) {
+func (a *arrivalCounter) fullest(host string) (most *trackedConn) {
 	if a.hosts[host] <= a.host {
 		for other, bytes := range a.hosts {
 			if bytes > a.hosts[host] || bytes == a.hosts[host] && other < host {
@@ -253,7 +253,7 @@ func (a *arrivals) fullest(host string) (most *inflow) {
 }
 
 // largest returns the call of which most has come, the latest of several.
-func (f *inflow) largest() (most *arrival) {
+func (f *trackedConn) largest() (most *arrival) {
 	for _, c := range f.calls {
 		if most == nil || c.bytes > most.bytes || c.bytes == most.bytes && c.stream > most.stream {
 			most = c
@@ -263,14 +263,14 @@ func (f *inflow) largest() (most *arrival) {
 }
 
 // finish ends a call that has no room, or no time, left.
-func (a *arrivals) finish(c *arrival, why error) {
+func (a *arrivalCounter) finish(c *arrival, why error) {
 	a.drop(c)
 	a.count(why)
 	c.end(why)
 }
 
 // drop takes a call out of the counts, once.
-func (a *arrivals) drop(c *arrival) {
+func (a *arrivalCounter) drop(c *arrival) {
 	if c.dropped {
 		return
 	}
@@ -281,7 +281,7 @@ func (a *arrivals) drop(c *arrival) {
 }
 
 // sweep ends the calls whose messages have not come in their time.
-func (a *arrivals) sweep() {
+func (a *arrivalCounter) sweep() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for f := range a.open {
@@ -297,21 +297,21 @@ func (a *arrivals) sweep() {
 }
 
 // held returns how many bytes have come that no handler has.
-func (a *arrivals) held() int {
+func (a *arrivalCounter) held() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bytes
 }
 
-// followed are credentials whose connections are followed.
-type followed struct {
+// trackingCredentials are credentials whose connections are followed.
+type trackingCredentials struct {
 	credentials.TransportCredentials
 
-	of *arrivals
+	of *arrivalCounter
 }
 
 // ServerHandshake shakes hands.
-func (f followed) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (f trackingCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, auth, err := f.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -320,6 +320,6 @@ func (f followed) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 }
 
 // Clone copies the credentials.
-func (f followed) Clone() credentials.TransportCredentials {
-	return followed{f.TransportCredentials.Clone(), f.of}
+func (f trackingCredentials) Clone() credentials.TransportCredentials {
+	return trackingCredentials{f.TransportCredentials.Clone(), f.of}
 }

@@ -20,8 +20,8 @@ import (
 // for a client; settle takes it out of the counts when its outcome is written, or is for nobody. Ask and Tell
 // are the calls with one request.
 
-// detailBytesMax bounds the text of an outcome.
-const detailBytesMax = 1000
+// maxDetailBytes bounds the text of an outcome.
+const maxDetailBytes = 1000
 
 // outcome is what became of a request, until it is written.
 type outcome struct {
@@ -134,8 +134,8 @@ func detailOf(err error) string {
 	if m, ok := errors.AsType[*sharding.MessageError](err); ok && m.Detail != "" {
 		text = m.Detail
 	}
-	if len(text) > detailBytesMax {
-		text = text[:detailBytesMax]
+	if len(text) > maxDetailBytes {
+		text = text[:maxDetailBytes]
 	}
 	return strings.ToValidUTF8(text, "?")
 }

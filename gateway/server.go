@@ -45,14 +45,14 @@ const (
 	// batchBytes is what a message may have beside the payload of its largest request: many small requests, names and
 	// numbers.
 	batchBytes = 64<<10 + 4<<10
-	// headBytesMax bounds the metadata of a call.
-	headBytesMax = 16 << 10
-	// callsMax bounds the calls of one connection that are under way at a time.
-	callsMax = 128
+	// maxHeadBytes bounds the metadata of a call.
+	maxHeadBytes = 16 << 10
+	// maxCalls bounds the calls of one connection that are under way at a time.
+	maxCalls = 128
 	// streamWindow is how much of a call waits in memory for the node to take it.
 	streamWindow = 256 << 10
-	// pendingMax bounds the connections whose clients are not known yet.
-	pendingMax = 512
+	// maxPending bounds the connections whose clients are not known yet.
+	maxPending = 512
 )
 
 // Server takes requests until it is closed.
@@ -62,7 +62,7 @@ type Server struct {
 	log      *slog.Logger
 	grpc     *grpc.Server
 	gate     *gate.Gate // Nil if nothing listens.
-	arrivals *arrivals
+	arrivals *arrivalCounter
 	files    *mutual.Files // Nil without TLS.
 	running  sync.WaitGroup
 	ctx      context.Context    //nolint:containedctx // The life of the server.
@@ -197,7 +197,7 @@ func (s *Server) start(listener net.Listener) error {
 		return fmt.Errorf("gateway: address %s: stands for %s, which is not on the loopback interface: use 127.0.0.1", s.cfg.Address, listener.Addr())
 	}
 	s.gate = gate.New(listener, gate.Config{
-		Pending: pendingMax, HostPending: pendingMax, Admitted: s.cfg.MaxConnections, Bytes: gate.PendingBytes, AllBytes: gate.AllPendingBytes, Closed: s.turnedAway, Failed: s.notAccepted,
+		Pending: maxPending, HostPending: maxPending, Admitted: s.cfg.MaxConnections, Bytes: gate.PendingBytes, AllBytes: gate.AllPendingBytes, Closed: s.turnedAway, Failed: s.notAccepted,
 	})
 	largest := sharding.EncodedBytesMax(s.host) + batchBytes
 	s.arrivals = newArrivals(s.cfg.MaxBytes, largest, s.gaveWay)
@@ -229,10 +229,10 @@ func (s *Server) start(listener net.Listener) error {
 // options are those of gRPC.
 func (s *Server) options(security credentials.TransportCredentials, largest int) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(followed{security, s.arrivals}), grpc.ReadBufferSize(0), // See inflow.
+		grpc.Creds(trackingCredentials{security, s.arrivals}), grpc.ReadBufferSize(0), // See inflow.
 		grpc.InTapHandle(s.tap), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
-		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(largest), grpc.MaxHeaderListSize(headBytesMax),
-		grpc.MaxConcurrentStreams(callsMax), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),
+		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(largest), grpc.MaxHeaderListSize(maxHeadBytes),
+		grpc.MaxConcurrentStreams(maxCalls), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTimeout, Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
@@ -270,7 +270,7 @@ func (s *Server) turnedAway(remote net.Addr, why gate.Reason) {
 	case gate.Full, gate.FullHost:
 		s.log.Warn("the gateway closes connections because clients have all places: raise gateway.max-connections", "places", s.cfg.MaxConnections, "peer", remote.String())
 	case gate.GaveWay:
-		s.log.Warn("the gateway closes connections on which no client was let in, because there are too many", "places", pendingMax, "peer", remote.String())
+		s.log.Warn("the gateway closes connections on which no client was let in, because there are too many", "places", maxPending, "peer", remote.String())
 	case gate.TooManyBytes:
 		s.log.Warn("the gateway closes a connection on which too much came before a client was let in", "peer", remote.String())
 	}

@@ -33,10 +33,10 @@ var ErrTaken = errors.New("machine: name or service taken")
 // InboxDefault is the default number of inputs that may wait for a driver.
 const InboxDefault = 4096
 
-// batchMax is how many inputs are fed with one reading of the clock. A step takes
+// maxBatch is how many inputs are fed with one reading of the clock. A step takes
 // microseconds, so that the reading is at most about one millisecond old, and timers
 // are fed as promptly.
-const batchMax = 64
+const maxBatch = 64
 
 // Ports are the functions through which a [Driver] acts. All of them are called on the
 // driver's goroutine and must not block, except Call.
@@ -374,7 +374,7 @@ func (d *Driver) begin() {
 }
 
 func (d *Driver) batch() {
-	for range batchMax {
+	for range maxBatch {
 		e := d.inbox.take()
 		if e == nil {
 			return

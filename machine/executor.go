@@ -35,9 +35,9 @@ func (e *PanicError) Error() string {
 	return fmt.Sprintf("machine: call %q panicked: %v", e.Port, e.Value)
 }
 
-// obeyMax is how long a call may take to return after its context has ended, before it
+// maxObey is how long a call may take to return after its context has ended, before it
 // counts as ignoring the context.
-const obeyMax = 100 * time.Millisecond
+const maxObey = 100 * time.Millisecond
 
 // executor runs calls with one worker for each component, port and key, which runs one
 // call while one other may wait. A machine has few keys, and a worker stays once it
@@ -131,7 +131,7 @@ func (x *executor) run(j job, jobs <-chan job) {
 		return
 	case <-ctx.Done():
 	}
-	obey := time.NewTimer(obeyMax)
+	obey := time.NewTimer(maxObey)
 	defer obey.Stop()
 	x.answer(j.to, Called{ID: j.call.ID, Err: context.DeadlineExceeded})
 	select {

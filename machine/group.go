@@ -23,9 +23,9 @@ type Carrier interface {
 	Carry(from ID, e Effect)
 }
 
-// cascadeMax bounds how many inputs one input may cause among the components of a
+// maxCascade bounds how many inputs one input may cause among the components of a
 // node. Components that answer each other's events for ever are a defect.
-const cascadeMax = 1 << 16
+const maxCascade = 1 << 16
 
 // Group holds the components of one node, and alone defines in which order they are
 // fed. A [Driver] has one, and so has each node of a simulation.
@@ -113,7 +113,7 @@ func (g *Group) drain(now Now) {
 		"started", g.started, "stepping", g.stepping)
 	g.stepping = true
 	for next := 0; next < len(g.queue); next++ {
-		Assert(next < cascadeMax, "components do not answer each other for ever", "deliveries", next)
+		Assert(next < maxCascade, "components do not answer each other for ever", "deliveries", next)
 		d := g.queue[next]
 		if !d.event {
 			g.feed(now, d.to, d.in)

@@ -6,7 +6,7 @@ package machine
 import "sync"
 
 // inboxKept is the room, in inputs, that an empty inbox keeps: as many as one batch takes.
-const inboxKept = batchMax
+const inboxKept = maxBatch
 
 // inbox holds the inputs that wait for a driver, oldest first, up to a bound. Room for them
 // is made as they come and given back when they have been taken, since room for thousands is

@@ -18,8 +18,8 @@ import (
 // other routes do not say, in the words of those; writes are the operations of [Operations], with the
 // same rules, and are converted into them ([asked]).
 
-// akkaBodyMax bounds the body of a request: two fields of a form.
-const akkaBodyMax = 4 << 10
+// maxAkkaBody bounds the body of a request: two fields of a form.
+const maxAkkaBody = 4 << 10
 
 // akkaSeedNodes is how many members are listed as seed nodes at most.
 const akkaSeedNodes = 5
@@ -80,11 +80,11 @@ func Akka(node *membership.Node) []Route {
 	const member = "/cluster/members/{address}"
 	return []Route{
 		{Path: "/cluster/members", Summary: "The members, as of Akka Management", Result: akkaMembers{}, Answer: a.members},
-		{Path: "/cluster/members", Summary: "Have the node join a cluster, as of Akka Management", Result: akkaMessage{}, Operation: JoinOperation, Authorized: true, Body: akkaBodyMax, Answer: a.join},
+		{Path: "/cluster/members", Summary: "Have the node join a cluster, as of Akka Management", Result: akkaMessage{}, Operation: JoinOperation, Authorized: true, Body: maxAkkaBody, Answer: a.join},
 		{Path: member, Summary: "One member, as of Akka Management", Result: akkaMember{}, Answer: a.member},
-		{Path: member, Summary: "Have a member leave, or declare it failed, as of Akka Management", Result: akkaMessage{}, Method: http.MethodPut, Operation: AkkaOperation, Authorized: true, Body: akkaBodyMax, Answer: a.put},
+		{Path: member, Summary: "Have a member leave, or declare it failed, as of Akka Management", Result: akkaMessage{}, Method: http.MethodPut, Operation: AkkaOperation, Authorized: true, Body: maxAkkaBody, Answer: a.put},
 		{Path: member, Summary: "Have a member leave, as of Akka Management", Result: akkaMessage{}, Method: http.MethodDelete, Operation: LeaveOperation, Authorized: true, Answer: a.leave},
-		{Path: "/cluster", Summary: "Have the whole cluster prepare to be stopped, as of Akka Management", Result: akkaMessage{}, Method: http.MethodPut, Operation: ShutdownOperation, Authorized: true, Body: akkaBodyMax, Answer: a.prepare},
+		{Path: "/cluster", Summary: "Have the whole cluster prepare to be stopped, as of Akka Management", Result: akkaMessage{}, Method: http.MethodPut, Operation: ShutdownOperation, Authorized: true, Body: maxAkkaBody, Answer: a.prepare},
 		{Path: "/bootstrap/seed-nodes", Summary: "Members that can be asked to let a node join, as of Akka Management", Result: akkaSeeds{}, Answer: a.seeds},
 	}
 }

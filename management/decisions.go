@@ -14,9 +14,9 @@ import (
 
 const (
 	// decisionsDefault is how many decisions are listed when no limit is given,
-	// decisionsMax the highest limit.
+	// maxDecisions the highest limit.
 	decisionsDefault = 100
-	decisionsMax     = 10000
+	maxDecisions     = 10000
 )
 
 // DecisionList is the list of the last decisions that a node took itself. Other nodes
@@ -44,7 +44,7 @@ func Decisions(node *membership.Node) []Route {
 	return []Route{{
 		Path: "/v1/decisions", Summary: "The last decisions of the node, and why", Result: DecisionList{}, Query: []string{"component", "topic", "subject", "limit"},
 		Answer: func(_ context.Context, r Request) (any, error) {
-			limit, err := r.QueryInt("limit", 1, decisionsMax, decisionsDefault)
+			limit, err := r.QueryInt("limit", 1, maxDecisions, decisionsDefault)
 			if err != nil {
 				return nil, err
 			}

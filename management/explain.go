@@ -109,16 +109,16 @@ func Explanations(self string, explainer Explainer) []Route {
 				return nil, err
 			}
 			entity := r.Path("entity")
-			if entity == "" || len(entity) > entityBytesMax || !utf8.ValidString(entity) {
-				return nil, refuse(http.StatusBadRequest, "an entity's id has 1 to %d bytes of valid UTF-8", entityBytesMax)
+			if entity == "" || len(entity) > maxEntityBytes || !utf8.ValidString(entity) {
+				return nil, refuse(http.StatusBadRequest, "an entity's id has 1 to %d bytes of valid UTF-8", maxEntityBytes)
 			}
 			return explainer.Explain(ctx, kind.Name, entity)
 		}},
 	}
 }
 
-// entityBytesMax is the longest id that an entity can have.
-const entityBytesMax = 512
+// maxEntityBytes is the longest id that an entity can have.
+const maxEntityBytes = 512
 
 // findKind returns the kind with a name, or an error that lists the kinds.
 func findKind(ctx context.Context, explainer Explainer, name string) (Kind, error) {

@@ -20,7 +20,7 @@ const descriptorShare = 4
 
 // bounded bounds the connections of a listener that wait for requests.
 func bounded(l net.Listener, connections int, log *slog.Logger) net.Listener {
-	most := max(1, min(connections+probesMax+streamsMax, descriptors()/descriptorShare))
+	most := max(1, min(connections+maxProbes+maxStreams, descriptors()/descriptorShare))
 	return gate.New(l, gate.Config{
 		Pending: most, HostPending: most, Bytes: gate.PendingBytes, AllBytes: gate.AllPendingBytes,
 		Closed: func(remote net.Addr, why gate.Reason) {

@@ -38,14 +38,14 @@ type OperatorsConfig struct {
 	CertificateURI string `koanf:"certificate-uri"`
 }
 
-// socketPathMost is the longest path of a socket that works on every system, with room for
+// maxSocketPath is the longest path of a socket that works on every system, with room for
 // the name under which it is prepared.
-const socketPathMost = 96
+const maxSocketPath = 96
 
 // validate reports settings that make nobody an operator, or would make too many.
 func (c OperatorsConfig) validate(whole Config) error {
 	var faults field.Faults
-	faults.Refuse(len(c.Socket) > socketPathMost, "operators.socket", "%q has %d bytes, sockets can have %d", c.Socket, len(c.Socket), socketPathMost)
+	faults.Refuse(len(c.Socket) > maxSocketPath, "operators.socket", "%q has %d bytes, sockets can have %d", c.Socket, len(c.Socket), maxSocketPath)
 	faults.Relate(c.TokenFile != "" && whole.Address == "", "operators.token-file", "address", "is set, and nothing listens: set management.address")
 	if c.CertificateURI == "" {
 		return faults.Err()

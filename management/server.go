@@ -36,11 +36,11 @@ const (
 	// closeTimeout is how long Close waits for answers, and as long again after
 	// it has ended their contexts.
 	closeTimeout = time.Second
-	// headBytesMax bounds the head of a request, and so path and query.
-	headBytesMax = 16 << 10
-	// probesMax is how many probe routes are answered at a time, and how many connections
+	// maxHeadBytes bounds the head of a request, and so path and query.
+	maxHeadBytes = 16 << 10
+	// maxProbes is how many probe routes are answered at a time, and how many connections
 	// there may be for them besides the configured ones.
-	probesMax = 8
+	maxProbes = 8
 )
 
 // Server answers requests until it is closed.
@@ -189,7 +189,7 @@ func (s *Server) start(listener net.Listener) error {
 func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	s := &Server{
 		cfg: cfg, log: slog.Default(), tell: func(Change) {},
-		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, probesMax), streams: make(chan struct{}, streamsMax),
+		slots: make(chan struct{}, min(cfg.MaxRequests, cfg.MaxConnections)), probes: make(chan struct{}, maxProbes), streams: make(chan struct{}, maxStreams),
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -207,7 +207,7 @@ func newServer(cfg Config, routes []Route, opts []Option) (*Server, error) {
 	s.http = &http.Server{
 		Handler: http.HandlerFunc(s.serve), Protocols: plain,
 		ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout, WriteTimeout: cfg.RequestTimeout + writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: headBytesMax,
+		MaxHeaderBytes: maxHeadBytes,
 		BaseContext:    func(net.Listener) context.Context { return ctx },
 		ConnContext:    withPlace,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),

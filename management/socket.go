@@ -34,8 +34,8 @@ func CheckSocket(path string) error {
 	if runtime.GOOS == "windows" {
 		return errors.New("this system does not keep others from opening it: use a token")
 	}
-	if len(path) > socketPathMost {
-		return fmt.Errorf("%q has %d bytes, sockets can have %d", path, len(path), socketPathMost)
+	if len(path) > maxSocketPath {
+		return fmt.Errorf("%q has %d bytes, sockets can have %d", path, len(path), maxSocketPath)
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
 		return fmt.Errorf("%s is there, and is no socket: name another path, or remove it", path)

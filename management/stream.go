@@ -20,9 +20,9 @@ import (
 // are apart from those of other requests, so that those who watch keep nobody else from asking.
 
 const (
-	// streamsMax is how many streams are answered at a time, and how many connections there may be for
+	// maxStreams is how many streams are answered at a time, and how many connections there may be for
 	// them besides the configured ones.
-	streamsMax = 8
+	maxStreams = 8
 	// beatEvery is how often a stream in which nothing happens says that it is there: more often than
 	// proxies give up on connections.
 	beatEvery = 10 * time.Second

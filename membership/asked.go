@@ -5,9 +5,9 @@ package membership
 
 import "sync"
 
-// asked holds the callers that wait for the machine's answer to a command, an A for each.
+// pendingCommands has the callers that wait for the machine's answers to their commands; an answer is an A.
 // There are as many as there are callers. The zero value is ready to use.
-type asked[A any] struct {
+type pendingCommands[A any] struct {
 	mu      sync.Mutex // Guards all below; held for a moment.
 	last    uint64     // Number of the last command.
 	waiting map[uint64]chan A
@@ -15,7 +15,7 @@ type asked[A any] struct {
 
 // ask returns the number of a new command, and the channel of its answer. The capacity is
 // one: there is one answer.
-func (q *asked[A]) ask() (uint64, <-chan A) {
+func (q *pendingCommands[A]) ask() (uint64, <-chan A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == nil {
@@ -27,7 +27,7 @@ func (q *asked[A]) ask() (uint64, <-chan A) {
 }
 
 // answer delivers the answer to a command, unless its caller has stopped waiting.
-func (q *asked[A]) answer(id uint64, a A) {
+func (q *pendingCommands[A]) answer(id uint64, a A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if asker := q.waiting[id]; asker != nil {
@@ -37,7 +37,7 @@ func (q *asked[A]) answer(id uint64, a A) {
 }
 
 // forget drops the wait for an answer.
-func (q *asked[A]) forget(id uint64) {
+func (q *pendingCommands[A]) forget(id uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.waiting, id)

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// decisionsMax is how many decisions of each topic a node remembers.
-const decisionsMax = 1000
+// maxDecisions is how many decisions of each topic a node remembers.
+const maxDecisions = 1000
 
 // Decision is one decision that a node took, with its reason.
 type Decision struct {
@@ -65,7 +65,7 @@ func (l *Decisions) Watch(tell func(Decision)) (stop func()) {
 // watcher is told of decisions. It has an identity, which functions do not.
 type watcher struct{ tell func(Decision) }
 
-// ring holds the last decisionsMax decisions of a topic.
+// ring holds the last maxDecisions decisions of a topic.
 type ring struct {
 	items []Decision
 	next  int
@@ -89,12 +89,12 @@ func (l *Decisions) add(component string, at time.Time, d machine.Decide) {
 	for _, w := range l.watchers {
 		w.tell(item)
 	}
-	if len(r.items) < decisionsMax {
+	if len(r.items) < maxDecisions {
 		r.items = append(r.items, item)
 		return
 	}
 	r.items[r.next] = item
-	r.next = (r.next + 1) % decisionsMax
+	r.next = (r.next + 1) % maxDecisions
 }
 
 // Of returns the last decisions of a topic, oldest first, at most 1,000.
@@ -108,19 +108,19 @@ func (l *Decisions) Of(topic string) []Decision {
 	return append(append([]Decision(nil), r.items[r.next:]...), r.items[:r.next]...)
 }
 
-// total is how many decisions of a topic a component has taken.
-type total struct {
+// topicTotal is the number of decisions of one topic that a component has taken.
+type topicTotal struct {
 	component, topic string
 	n                uint64
 }
 
 // totals returns how many decisions of each topic there have been.
-func (l *Decisions) totals() []total {
+func (l *Decisions) totals() []topicTotal {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]total, 0, len(l.topics))
+	all := make([]topicTotal, 0, len(l.topics))
 	for topic, r := range l.topics {
-		all = append(all, total{r.items[0].Component, topic, r.total}) // A topic belongs to one component.
+		all = append(all, topicTotal{r.items[0].Component, topic, r.total}) // A topic belongs to one component.
 	}
 	return all
 }

@@ -18,13 +18,13 @@ func TestTheDecisionLogKeepsTheLastOfEachKind(t *testing.T) {
 	var l Decisions
 	at := time.Unix(1, 0)
 	l.add("membership", at, machine.Decide{Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"})
-	for i := range decisionsMax + 3 {
+	for i := range maxDecisions + 3 {
 		l.add("sharding", at, machine.Decide{Topic: "allocation", Subject: strconv.Itoa(i)})
 	}
 	got := l.Of("allocation")
-	require.Len(t, got, decisionsMax)
+	require.Len(t, got, maxDecisions)
 	require.Equal(t, "3", got[0].Subject)
-	require.Equal(t, strconv.Itoa(decisionsMax+2), got[decisionsMax-1].Subject)
+	require.Equal(t, strconv.Itoa(maxDecisions+2), got[maxDecisions-1].Subject)
 	require.Equal(t, []Decision{{At: at, Component: "membership", Topic: "downing", Subject: "a", Verdict: "down", Reason: "minority"}}, l.Of("downing"))
 	require.Empty(t, l.Of("none"))
 	require.Equal(t, []string{"allocation", "downing"}, l.Topics())

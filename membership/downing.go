@@ -20,7 +20,7 @@ import (
 )
 
 // A strategy of a node becomes one of the machine ([Downing.strategy]) and gets a number
-// under which the machine names it ([loadedDownings]). [Node.SetDowning] gives the node
+// under which the machine names it ([downingTable]). [Node.SetDowning] gives the node
 // another one while it runs.
 
 // builtInVersion is the version of the built-in strategies, and of a provider that has
@@ -147,18 +147,18 @@ func (n *Node) SetDowning(ctx context.Context, d Downing) error {
 	return err
 }
 
-// releaseLimit is how long a node waits for [Downing.Release].
-const releaseLimit = 10 * time.Second
+// releaseTimeout is how long a node waits for [Downing.Release].
+const releaseTimeout = 10 * time.Second
 
 // unload releases a strategy that is not asked any more.
 func (n *Node) unload(load uint64) {
 	if d := n.loaded.take(load); d.Release != nil {
-		// Owned by the node; run waits for it. Ends within releaseLimit.
+		// Owned by the node; run waits for it. Ends within releaseTimeout.
 		n.clients.Go(func() { d.release(n.log) })
 	}
 }
 
-// release calls Release, which is code of the program, and waits for it no longer than releaseLimit.
+// release calls Release, which is code of the program, and waits for it no longer than releaseTimeout.
 func (d Downing) release(log *slog.Logger) {
 	done := make(chan struct{})
 	// Ends with Release: the strategy owns it when that takes too long.
@@ -166,12 +166,12 @@ func (d Downing) release(log *slog.Logger) {
 		defer close(done)
 		d.Release()
 	}()
-	limit := time.NewTimer(releaseLimit)
+	limit := time.NewTimer(releaseTimeout)
 	defer limit.Stop()
 	select {
 	case <-done:
 	case <-limit.C:
-		log.Warn("a downing strategy is left behind, since its release does not return", "strategy", d.Name, "after", releaseLimit)
+		log.Warn("a downing strategy is left behind, since its release does not return", "strategy", d.Name, "after", releaseTimeout)
 	}
 }
 
@@ -184,16 +184,16 @@ func (n *Node) decide(ctx context.Context, r protocol.DowningRequest) (downing.D
 	return d.Provider.Decide(ctx, r.View)
 }
 
-// loadedDownings are the downing strategies that the machine may name, by the number with
+// downingTable are the downing strategies that the machine may name, by the number with
 // which the machine was given them. The zero value is ready.
-type loadedDownings struct {
+type downingTable struct {
 	mu   sync.Mutex
 	last uint64
 	all  map[uint64]Downing
 }
 
 // add keeps a strategy and returns its number, from 1.
-func (l *loadedDownings) add(d Downing) uint64 {
+func (l *downingTable) add(d Downing) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.all == nil {
@@ -205,21 +205,21 @@ func (l *loadedDownings) add(d Downing) uint64 {
 }
 
 // get returns a strategy by its number, the zero value if there is none.
-func (l *loadedDownings) get(load uint64) Downing {
+func (l *downingTable) get(load uint64) Downing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.all[load]
 }
 
 // settled tells the strategy with a number that its decision is settled.
-func (l *loadedDownings) settled(load uint64) {
+func (l *downingTable) settled(load uint64) {
 	if holder, ok := l.get(load).Provider.(downing.Holder); ok {
 		holder.Settled()
 	}
 }
 
 // take removes a strategy and returns it.
-func (l *loadedDownings) take(load uint64) Downing {
+func (l *downingTable) take(load uint64) Downing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	d := l.all[load]
@@ -228,7 +228,7 @@ func (l *loadedDownings) take(load uint64) Downing {
 }
 
 // numbers returns the numbers of all strategies, in no order.
-func (l *loadedDownings) numbers() []uint64 {
+func (l *downingTable) numbers() []uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []uint64

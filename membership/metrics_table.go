@@ -78,7 +78,7 @@ func machineTable() []meter.Row[*collected] {
 // bootstrapTable declares what is measured of how contact points are looked up. There is
 // nothing to show where seed nodes are listed.
 func bootstrapTable() []meter.Row[*collected] {
-	seeking := func(c *collected) *seeking { return &c.metrics.node.seeking }
+	seeking := func(c *collected) *lookupService { return &c.metrics.node.seeking }
 	return []meter.Row[*collected]{
 		meter.Counter("quorate.bootstrap.lookups", "{lookup}", "Lookups of contact points that have ended, by how. None where seed nodes are listed.",
 			func(c *collected, show meter.Show) {

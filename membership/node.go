@@ -54,16 +54,16 @@ type Node struct {
 	machine   *machine.Handle // Handle of the membership machine.
 	disk      disk
 	standing  Standing
-	strangers strangers
+	strangers strangerFilter
 	hub       hub
 	decisions Decisions
-	intake    intake
+	admission admission
 	metrics   *metrics
-	lookout   lookout
-	orders    asked[protocol.Commanded] // Commands about members that wait for an answer.
-	seeking   seeking
+	lookout   searchStatus
+	orders    pendingCommands[protocol.Commanded] // Commands about members that wait for an answer.
+	seeking   lookupService
 	judge     fd.Judge // Nil: the failure detectors of the machine decide.
-	loaded    loadedDownings
+	loaded    downingTable
 	builtIns  downing.Catalogue // Strategies that need no provider.
 
 	attached sync.Map // Component name to Attachment.
@@ -164,7 +164,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	n := &Node{
 		self: self, cluster: cfg.Cluster.Name, dataDir: cfg.Node.DataDir, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
 		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
-		intake: newIntake(), builtIns: o.builtIns,
+		admission: newAdmission(), builtIns: o.builtIns,
 	}
 	n.limited = machine.LimitLog(n.log)
 	n.standing.clock, n.decisions.clock, n.disk.log = n.clock, n.clock, n.log
@@ -267,7 +267,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		return err
 	}
 	n.machine, err = n.Attach(Attachment{Component: machine.Component{
-		Name: ComponentName, Service: protocol.Service, Machine: &counted{m, &n.counters.machine}, Codec: wire.Codec{},
+		Name: ComponentName, Service: protocol.Service, Machine: &countingMachine{m, &n.counters.machine}, Codec: wire.Codec{},
 	}})
 	return err
 }

@@ -50,7 +50,7 @@ type Attachment struct {
 // has ended returns [ErrClosed].
 func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 	if a.Component.Codec != nil {
-		a.Component.Codec = metered{a.Component.Codec, a.Component.Name, n.metrics}
+		a.Component.Codec = countingCodec{a.Component.Codec, a.Component.Name, n.metrics}
 	}
 	if _, taken := n.attached.LoadOrStore(a.Component.Name, a); taken {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, machine.ErrTaken)
@@ -99,7 +99,7 @@ func (n *Node) listeners() []func(transport.Notice) {
 // a machine. Its handlers get messages of members only: a connection waits for a moment
 // until the news that its peer has joined has come, and then drops and counts the peer's
 // frames, see [Stats].
-func (n *Node) Transport() transport.Transport { return enclosed{n.transport, n} }
+func (n *Node) Transport() transport.Transport { return membersTransport{n.transport, n} }
 
 // Clock returns the clock by which the node's machines are stepped.
 func (n *Node) Clock() *machine.SystemClock { return n.clock }
@@ -133,7 +133,7 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 		n.log.Debug("message not sent", "to", s.To.String(), "component", c.Name, "error", err)
 		return
 	}
-	n.intake.sent(s.To, s.Message)
+	n.admission.sent(s.To, s.Message)
 	n.metrics.sent(c.Name, s.Message, size)
 }
 

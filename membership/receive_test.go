@@ -49,9 +49,9 @@ func TestFewLargeMessagesAreHeldDecoded(t *testing.T) {
 		handle, err := driver.Attach(machine.Component{Name: ComponentName, Service: protocol.Service, Machine: s, Codec: s})
 		require.NoError(t, err)
 		driver.Start()
-		n := &Node{ctx: t.Context(), intake: newIntake(), driver: driver}
+		n := &Node{ctx: t.Context(), admission: newAdmission(), driver: driver}
 		n.hub.view.State = gossip.New(gossip.ClusterID{})
-		n.intake.sent(visitor(1), protocol.JoinRequest{})
+		n.admission.sent(visitor(1), protocol.JoinRequest{})
 		welcome, err := wire.Codec{}.Append(nil, protocol.Welcome{Attempt: 1, State: gossip.New(gossip.ClusterID{Born: 1, Nonce: 1})})
 		require.NoError(t, err)
 		large := protowire.AppendBytes(protowire.AppendTag(welcome, 500, protowire.BytesType), make([]byte, wire.StrangerSizeMax))

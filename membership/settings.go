@@ -31,14 +31,14 @@ type Setting struct {
 	MustEqual bool
 }
 
-// settingsMost bounds the settings of [WithSettings]: half of what a join request has
+// maxSettings bounds the settings of [WithSettings]: half of what a join request has
 // room for, so that membership's own settings can grow.
-const settingsMost = protocol.MaxSettings / 2
+const maxSettings = protocol.MaxSettings / 2
 
 // comparedSettings returns settings in the form that the machine compares.
 func comparedSettings(settings []Setting) ([]protocol.Setting, error) {
-	if len(settings) > settingsMost {
-		return nil, fmt.Errorf("WithSettings gives %d settings, at most %d are compared", len(settings), settingsMost)
+	if len(settings) > maxSettings {
+		return nil, fmt.Errorf("WithSettings gives %d settings, at most %d are compared", len(settings), maxSettings)
 	}
 	compared := make([]protocol.Setting, 0, len(settings))
 	var faults []error

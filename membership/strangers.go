@@ -36,14 +36,14 @@ const (
 	strangerGrace = 5 * time.Second
 	// strangerEvery is how often the frames of a stranger that keeps sending are logged.
 	strangerEvery = time.Minute
-	// strangersMax bounds the strangers that are told apart. Identities cost a stranger
+	// maxStrangers bounds the strangers that are told apart. Identities cost a stranger
 	// nothing, so the frames of further strangers are counted but not logged.
-	strangersMax = 64
+	maxStrangers = 64
 )
 
-// strangers knows which nodes are members, at the cost of a look-up for each frame, and
-// counts and logs what other nodes send.
-type strangers struct {
+// strangerFilter drops the frames of nodes that are no members: it knows which nodes are, at the cost of a look-up for
+// each frame, and counts and logs what other nodes send.
+type strangerFilter struct {
 	log    *slog.Logger
 	source func(gossip.NodeID) transport.Source
 
@@ -51,13 +51,13 @@ type strangers struct {
 	count atomic.Uint64
 
 	mu    sync.Mutex // Guards all below.
-	seen  map[gossip.NodeID]*visit
+	seen  map[gossip.NodeID]*strangerRecord
 	news  chan struct{} // Closed with the next state; nil while no goroutine waits.
 	ended bool
 }
 
-// visit is what a stranger has sent since the last line about it.
-type visit struct {
+// strangerRecord counts what a stranger has sent since the last line of the log about it.
+type strangerRecord struct {
 	frames  uint64
 	service transport.Service // Service of the last frame.
 	source  transport.Source
@@ -65,7 +65,7 @@ type visit struct {
 }
 
 // learn takes the present state of the cluster.
-func (s *strangers) learn(state *gossip.State) {
+func (s *strangerFilter) learn(state *gossip.State) {
 	s.state.Store(state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *strangers) learn(state *gossip.State) {
 
 // next returns a channel that is closed when the next state is learnt. A caller gets the
 // channel before it looks at the present state, so that it misses no state in between.
-func (s *strangers) next() <-chan struct{} {
+func (s *strangerFilter) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.news == nil {
@@ -87,13 +87,13 @@ func (s *strangers) next() <-chan struct{} {
 }
 
 // member reports whether a node is a member in the state that this node knows.
-func (s *strangers) member(node gossip.NodeID) bool {
+func (s *strangerFilter) member(node gossip.NodeID) bool {
 	state := s.state.Load()
 	return state != nil && state.Member(node) != nil
 }
 
 // keepOut returns a handler that gets only the frames of members.
-func (s *strangers) keepOut(service transport.Service, h transport.Handler) transport.Handler {
+func (s *strangerFilter) keepOut(service transport.Service, h transport.Handler) transport.Handler {
 	return func(from gossip.NodeID, frame []byte) {
 		if s.member(from) {
 			h(from, frame)
@@ -106,7 +106,7 @@ func (s *strangers) keepOut(service transport.Service, h transport.Handler) tran
 // keepWaiting is keepOut for lanes that do not carry the news of members: frames of a
 // node wait for the news that it has joined, until ctx ends. Frames are dropped at once
 // if earlier ones of the node have waited in vain, or if the node was removed.
-func (s *strangers) keepWaiting(ctx context.Context, service transport.Service, h transport.Handler) transport.Handler {
+func (s *strangerFilter) keepWaiting(ctx context.Context, service transport.Service, h transport.Handler) transport.Handler {
 	return func(from gossip.NodeID, frame []byte) {
 		if s.member(from) || s.worthWaiting(from) && s.await(ctx, from) {
 			h(from, frame)
@@ -117,14 +117,14 @@ func (s *strangers) keepWaiting(ctx context.Context, service transport.Service, 
 }
 
 // worthWaiting reports whether the news that a node has joined may be on its way.
-func (s *strangers) worthWaiting(from gossip.NodeID) bool {
+func (s *strangerFilter) worthWaiting(from gossip.NodeID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen[from] == nil && len(s.seen) < strangersMax && !s.familiar(from)
+	return s.seen[from] == nil && len(s.seen) < maxStrangers && !s.familiar(from)
 }
 
 // await waits until a node is a member.
-func (s *strangers) await(ctx context.Context, from gossip.NodeID) bool {
+func (s *strangerFilter) await(ctx context.Context, from gossip.NodeID) bool {
 	ctx, cancel := context.WithTimeout(ctx, strangerPatience)
 	defer cancel()
 	for {
@@ -141,7 +141,7 @@ func (s *strangers) await(ctx context.Context, from gossip.NodeID) bool {
 }
 
 // note counts a frame that is dropped.
-func (s *strangers) note(from gossip.NodeID, service transport.Service) {
+func (s *strangerFilter) note(from gossip.NodeID, service transport.Service) {
 	s.count.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,15 +149,15 @@ func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 	switch {
 	case s.ended:
 		return
-	case v == nil && len(s.seen) >= strangersMax:
+	case v == nil && len(s.seen) >= maxStrangers:
 		return
 	case v == nil:
 		if s.seen == nil {
-			s.seen = make(map[gossip.NodeID]*visit)
+			s.seen = make(map[gossip.NodeID]*strangerRecord)
 		}
 		// The function of the timer runs on a goroutine of the runtime for the time of
 		// one line.
-		v = &visit{source: s.source(from)}
+		v = &strangerRecord{source: s.source(from)}
 		v.timer = time.AfterFunc(strangerGrace, func() { s.tell(from, v) })
 		s.seen[from] = v
 	}
@@ -166,7 +166,7 @@ func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 
 // tell logs what a stranger has sent, unless it has turned out to be a member, and again
 // for as long as the stranger keeps sending.
-func (s *strangers) tell(from gossip.NodeID, v *visit) {
+func (s *strangerFilter) tell(from gossip.NodeID, v *strangerRecord) {
 	known := s.familiar(from)
 	s.mu.Lock()
 	frames, service := v.frames, v.service
@@ -184,7 +184,7 @@ func (s *strangers) tell(from gossip.NodeID, v *visit) {
 }
 
 // familiar reports whether a node is a member, or was one.
-func (s *strangers) familiar(node gossip.NodeID) bool {
+func (s *strangerFilter) familiar(node gossip.NodeID) bool {
 	state := s.state.Load()
 	if state == nil {
 		return false
@@ -194,7 +194,7 @@ func (s *strangers) familiar(node gossip.NodeID) bool {
 }
 
 // end drops what was not logged yet.
-func (s *strangers) end() {
+func (s *strangerFilter) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
@@ -203,15 +203,15 @@ func (s *strangers) end() {
 	}
 }
 
-// enclosed is a transport whose handlers get only the frames of members.
-type enclosed struct {
+// membersTransport is a transport whose handlers get only the frames of members.
+type membersTransport struct {
 	transport.Transport
 
 	node *Node
 }
 
 // Handle registers the handler of a service, for the frames of members.
-func (t enclosed) Handle(s transport.Service, h transport.Handler) {
+func (t membersTransport) Handle(s transport.Service, h transport.Handler) {
 	if s != protocol.Service && h != nil {
 		h = t.node.strangers.keepWaiting(t.node.ctx, s, h)
 	}

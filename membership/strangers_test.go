@@ -23,11 +23,11 @@ func visitor(uid gossip.UID) gossip.NodeID {
 }
 
 // atGate runs a test of the frames of strangers, in virtual time.
-func atGate(t *testing.T, f func(t *testing.T, s *strangers, log *bytes.Buffer)) {
+func atGate(t *testing.T, f func(t *testing.T, s *strangerFilter, log *bytes.Buffer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		f(t, &strangers{
+		f(t, &strangerFilter{
 			log: slog.New(slog.NewTextHandler(&log, nil)),
 			source: func(gossip.NodeID) transport.Source {
 				return transport.Source{Address: "10.0.0.9:55555", Certificate: "CN=mallory"}
@@ -44,7 +44,7 @@ func pass(d time.Duration) {
 // What a stranger sends reaches no handler. It is counted, and logged once in a while
 // with its sender. covers I35.
 func TestAStrangerIsKeptOut(t *testing.T) {
-	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
+	atGate(t, func(t *testing.T, s *strangerFilter, log *bytes.Buffer) {
 		h := s.keepOut(7, func(gossip.NodeID, []byte) { t.Error("a handler was called") })
 		for range 3 {
 			h(visitor(1), nil)
@@ -64,7 +64,7 @@ func TestAStrangerIsKeptOut(t *testing.T) {
 
 // A stranger that sends without pause is logged once a minute.
 func TestAStrangerThatGoesOnIsFewLines(t *testing.T) {
-	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
+	atGate(t, func(t *testing.T, s *strangerFilter, log *bytes.Buffer) {
 		h := s.keepOut(7, func(gossip.NodeID, []byte) { t.Error("a handler was called") })
 		for range 3 * 60 {
 			h(visitor(1), nil)
@@ -78,7 +78,7 @@ func TestAStrangerThatGoesOnIsFewLines(t *testing.T) {
 // Frames of a node that has become a member by the time of the line, because news of it
 // was late, or of a removed node, are counted but not logged.
 func TestLateNewsOfAMemberIsNoStranger(t *testing.T) {
-	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
+	atGate(t, func(t *testing.T, s *strangerFilter, log *bytes.Buffer) {
 		got := 0
 		h := s.keepOut(7, func(gossip.NodeID, []byte) { got++ })
 		h(visitor(1), nil)
@@ -96,7 +96,7 @@ func TestLateNewsOfAMemberIsNoStranger(t *testing.T) {
 // Frames of a node wait for the news that it has joined. When that does not come they are
 // dropped, and from then on at once.
 func TestFramesWaitForTheNewsOfTheirSender(t *testing.T) {
-	atGate(t, func(t *testing.T, s *strangers, _ *bytes.Buffer) {
+	atGate(t, func(t *testing.T, s *strangerFilter, _ *bytes.Buffer) {
 		var got []time.Duration
 		began := time.Now()
 		h := s.keepWaiting(t.Context(), 7, func(gossip.NodeID, []byte) { got = append(got, time.Since(began)) })
@@ -126,13 +126,13 @@ func TestFramesWaitForTheNewsOfTheirSender(t *testing.T) {
 
 // However many identities a stranger has, little is remembered, and all is counted.
 func TestStrangersAreBounded(t *testing.T) {
-	atGate(t, func(t *testing.T, s *strangers, log *bytes.Buffer) {
+	atGate(t, func(t *testing.T, s *strangerFilter, log *bytes.Buffer) {
 		h := s.keepOut(7, func(gossip.NodeID, []byte) { t.Error("a handler was called") })
-		for i := range 10 * strangersMax {
+		for i := range 10 * maxStrangers {
 			h(visitor(gossip.UID(i+1)), nil)
 		}
-		require.Len(t, s.seen, strangersMax)
-		require.EqualValues(t, 10*strangersMax, s.count.Load())
+		require.Len(t, s.seen, maxStrangers)
+		require.EqualValues(t, 10*maxStrangers, s.count.Load())
 		s.end()
 		pass(2 * strangerGrace)
 		require.Empty(t, log.String(), "a node that has ended says nothing")

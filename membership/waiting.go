@@ -57,18 +57,18 @@ const (
 	lookingCure = "start the nodes that do not answer, or have discovery find those that there are; if nodes that remember the cluster are gone for good: quorate form, on one node"
 )
 
-// lookout is what a node reports about its search for a cluster and about its record, and
+// searchStatus has what a node reports about its search for a cluster and about its record, and
 // the commands to found a cluster that wait for an answer.
-type lookout struct {
+type searchStatus struct {
 	waiting    atomic.Pointer[Waiting]
 	recordLost atomic.Bool
 	strangers  atomic.Pointer[[]Stranger]
-	forms      asked[protocol.FormAnswered]
+	forms      pendingCommands[protocol.FormAnswered]
 }
 
 // wait stores which voters the node waits for at a moment; looks says that the node looks
 // contact points up.
-func (l *lookout) wait(w protocol.Waiting, looks bool, now time.Time) *Waiting {
+func (l *searchStatus) wait(w protocol.Waiting, looks bool, now time.Time) *Waiting {
 	waiting := &Waiting{Remembered: !w.Basis.IsZero(), Reason: w.Reason, Cure: waitingCure}
 	switch {
 	case looks && !waiting.Remembered:
@@ -99,7 +99,7 @@ type Stranger struct {
 }
 
 // meet stores the strangers that answer now, and returns those that said something else before.
-func (l *lookout) meet(e protocol.Strangers) (news []Stranger) {
+func (l *searchStatus) meet(e protocol.Strangers) (news []Stranger) {
 	var before []Stranger
 	all := make([]Stranger, len(e.All))
 	for i, s := range e.All {

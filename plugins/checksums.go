@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// checksumsMax is how many checksums a plugin may have.
-const checksumsMax = 64
+// maxChecksums is how many checksums a plugin may have.
+const maxChecksums = 64
 
 // checksumBytes is the length of a checksum.
 const checksumBytes = 32
@@ -41,8 +41,8 @@ func (c Checksums) Match(sum string) bool {
 func (c Checksums) validate() error {
 	var faults field.Faults
 	faults.Refuse(c != nil && len(c) == 0, "sha256", "is an empty list: give the checksum of the file")
-	faults.Refuse(len(c) > checksumsMax, "sha256", "has %d checksums, the limit is %d", len(c), checksumsMax)
-	for i, one := range c[:min(len(c), checksumsMax)] {
+	faults.Refuse(len(c) > maxChecksums, "sha256", "has %d checksums, the limit is %d", len(c), maxChecksums)
+	for i, one := range c[:min(len(c), maxChecksums)] {
 		key := "sha256"
 		if len(c) > 1 {
 			key = fmt.Sprintf("sha256[%d]", i)

@@ -77,8 +77,8 @@ type Config struct {
 
 // Bounds of the configuration.
 const (
-	callTimeoutMost = 5 * time.Second
-	argsMost        = 64
+	maxCallTimeout = 5 * time.Second
+	maxArgs        = 64
 )
 
 // Default returns a configuration with the default of every duration and limit. Policy,
@@ -87,7 +87,7 @@ func Default() Config {
 	return Config{
 		Limits:            DefaultLimits(),
 		StartTimeout:      5 * time.Second,
-		CallTimeout:       callTimeoutMost,
+		CallTimeout:       maxCallTimeout,
 		HealthInterval:    time.Second,
 		HealthTimeout:     time.Second,
 		RestartBackoffMin: 100 * time.Millisecond,
@@ -142,7 +142,7 @@ func (c Config) validatePin() error {
 
 func (c Config) validateProcess() error {
 	var faults field.Faults
-	faults.Refuse(len(c.Args) > argsMost, "args", "are %d, the limit is %d", len(c.Args), argsMost)
+	faults.Refuse(len(c.Args) > maxArgs, "args", "are %d, the limit is %d", len(c.Args), maxArgs)
 	for i, arg := range c.Args {
 		faults.Refuse(strings.ContainsRune(arg, 0), "args", "number %d has a zero byte", i+1)
 	}

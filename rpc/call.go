@@ -155,9 +155,9 @@ func (r *Reply) Decode(b []byte) error {
 	return fields(fault, func(number protowire.Number, value []byte, _ uint64) {
 		switch number {
 		case faultCode:
-			r.Fault.Code = cut(string(value), codeBytesMax)
+			r.Fault.Code = cut(string(value), maxCodeBytes)
 		case faultText:
-			r.Fault.Text = cut(string(value), textBytesMax)
+			r.Fault.Text = cut(string(value), maxTextBytes)
 		default: // Of a later version.
 		}
 	})

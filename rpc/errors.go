@@ -25,8 +25,8 @@ var ErrInvalid = errors.New("invalid")
 const CodeUnknownMethod = "quorate.unknown-method"
 
 const (
-	codeBytesMax = 128  // Bound of Fault.Code.
-	textBytesMax = 1000 // Bound of Fault.Text.
+	maxCodeBytes = 128  // Bound of Fault.Code.
+	maxTextBytes = 1000 // Bound of Fault.Text.
 )
 
 // Fault is the refusal of a call by its entity, which is well and goes on. It is an error on
@@ -60,7 +60,7 @@ func (f *Fault) Is(target error) bool {
 }
 
 // bounded returns the fault as it can travel.
-func (f *Fault) bounded() Fault { return Fault{cut(f.Code, codeBytesMax), cut(f.Text, textBytesMax)} }
+func (f *Fault) bounded() Fault { return Fault{cut(f.Code, maxCodeBytes), cut(f.Text, maxTextBytes)} }
 
 // cut makes valid UTF-8 of at most so many bytes of a text.
 func cut(s string, most int) string {
@@ -73,7 +73,7 @@ func cut(s string, most int) string {
 
 // unknown is the fault of a method that a service does not have.
 func unknown(service, method string) *Fault {
-	return &Fault{Code: CodeUnknownMethod, Text: fmt.Sprintf("%s has no method %q here", service, cut(method, codeBytesMax))}
+	return &Fault{Code: CodeUnknownMethod, Text: fmt.Sprintf("%s has no method %q here", service, cut(method, maxCodeBytes))}
 }
 
 // Unimplemented returns the fault of a method that an entity does not implement. Generated

@@ -16,9 +16,9 @@ const (
 	// piecesAbove is the size from which a message is looked at before it is decoded. Lists that smaller ones copy cost
 	// no more than what other messages of their size do.
 	piecesAbove = 128
-	// piecesMax is how often a list of numbers may go on in another field. No encoder does that, but two encodings one
+	// maxPieces is how often a list of numbers may go on in another field. No encoder does that, but two encodings one
 	// after the other are a message too.
-	piecesMax = 8
+	maxPieces = 8
 )
 
 // Unmarshal decodes b, which may come from anybody, into m, as proto.Unmarshal does. A list of numbers may be packed in
@@ -29,7 +29,7 @@ func Unmarshal(b []byte, m proto.Message) error {
 	if len(b) > piecesAbove {
 		var p fragments
 		p.fields(b, m.ProtoReflect().Descriptor(), 0, false)
-		if p.more > piecesMax {
+		if p.more > maxPieces {
 			return fmt.Errorf("%w: the numbers of its lists are packed in more fields than eight and one for each list", errMalformed)
 		}
 	}
@@ -50,7 +50,7 @@ func (p *fragments) fields(b []byte, message protoreflect.MessageDescriptor, gro
 	}
 	defer func() { p.deep-- }()
 	var seen numbers
-	for at := 0; at < len(b) && p.more <= piecesMax; {
+	for at := 0; at < len(b) && p.more <= maxPieces; {
 		number, typ, n := protowire.ConsumeTag(b[at:])
 		if n < 0 || typ == protowire.EndGroupType && number != group {
 			return -1

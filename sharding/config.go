@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/passivation"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 )
 
 // What a file may set for sharding: Config with its groups and what they mean, Default, and Validate,
@@ -159,8 +159,8 @@ type PassivationConfig struct {
 	Aging bool `koanf:"aging"`
 }
 
-// entityLimitMax is the largest limit of entities.
-const entityLimitMax = 1 << 28
+// maxEntityLimit is the largest limit of entities.
+const maxEntityLimit = 1 << 28
 
 // order returns the meaning of the configuration for a kind. The kind's own limit, if not 0, takes
 // precedence. The configuration is valid.
@@ -293,19 +293,19 @@ func (c RememberConfig) validate() error {
 	return faults.Err()
 }
 
-// desk returns the meaning of the configuration for a kind.
-func (c RememberConfig) desk(first bool) recall.Config {
-	return recall.Config{
+// remembering returns the meaning of the configuration for a kind.
+func (c RememberConfig) remembering(first bool) remembering.Config {
+	return remembering.Config{
 		Rate: c.RecoveryRate, Calls: c.Calls, Batch: c.Batch, First: first,
-		Limit: c.FirstLimit, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Fault: protocol.EntityFault,
+		Timeout: c.FirstLimit, RetryMin: c.RetryMin, RetryMax: c.RetryMax, Fault: protocol.EntityFault,
 	}
 }
 
 // LeasesConfig says which store gives the leases of shards, and how they are held.
 type LeasesConfig struct {
-	// Store is the kind of the store: "file" for the nodes of one machine, "etcd" or "kubernetes", or the name of another
-	// one that the program adds by the option cluster.WithLeases. The settings of the store are the section "lease-NAME"
-	// of the file. Empty: shards have no leases, but for those of [WithLeases].
+	// Store is the kind of the store: "file" for the nodes of one machine, "etcd" or "kubernetes", or the name of
+	// another one that the program adds by the option cluster.WithLeases. The settings of the store are the section
+	// "lease-NAME" of the file. Empty: shards have no leases, but for those of [WithLeases].
 	Store string `koanf:"store" known:"file|etcd|kubernetes"`
 
 	// Config says how long a lease lasts, and when it is renewed.

@@ -226,8 +226,8 @@ func (e *Encoded) refused(id string, a cell.Admission, why string) error {
 	return &MessageError{e.r.name, id, why, errorOf(a.Code())}
 }
 
-// traceBytesMax bounds the trace context of a message that comes encoded.
-const traceBytesMax = 512
+// maxTraceBytes bounds the trace context of a message that comes encoded.
+const maxTraceBytes = 512
 
 // check refuses what no entity could get, and what another node may take.
 func (e *Encoded) check(ctx context.Context, id string, payload []byte, deadline time.Time, trace string) error {
@@ -239,8 +239,8 @@ func (e *Encoded) check(ctx context.Context, id string, payload []byte, deadline
 	if len(payload) > r.local.cfg.MaxMessageBytes {
 		return refuse(r.tooLarge(len(payload)))
 	}
-	if len(trace) > traceBytesMax {
-		return refuse(fmt.Sprintf("the trace has %d bytes, at most %d are possible", len(trace), traceBytesMax))
+	if len(trace) > maxTraceBytes {
+		return refuse(fmt.Sprintf("the trace has %d bytes, at most %d are possible", len(trace), maxTraceBytes))
 	}
 	if refused := r.refusal(); refused != nil {
 		return r.notDelivered(id, "", refused)

@@ -211,7 +211,7 @@ func (r *router) reload(cfg Config) {
 	passivateAfter := cfg.passivateAfter(r.idleLimit)
 	r.region.Reload(passivateAfter, cfg.StuckAfter)
 	r.region.Limit(cfg.Passivation.order(r.entityLimit))
-	r.region.RecallRate(cfg.Remember.RecoveryRate)
+	r.region.SetRecoveryRate(cfg.Remember.RecoveryRate)
 	select {
 	case <-r.intervals: // Drop an interval that the sweeper has not seen yet.
 	default:
@@ -241,8 +241,8 @@ type ScaleState struct {
 var (
 	// ErrScaleBusy is wrapped by a [*ScaleError] when another change is under way, or came first.
 	ErrScaleBusy = errors.New("another change of the number is under way, or came first")
-	// ErrScaleStuck is wrapped by a [*ScaleError] when something did not stop within the handoff timeout: the change was
-	// called off, and what had stopped runs again.
+	// ErrScaleStuck is wrapped by a [*ScaleError] when something did not stop within the handoff timeout: the change
+	// was called off, and what had stopped runs again.
 	ErrScaleStuck = errors.New("not everything has stopped in time, and the change was called off")
 	// ErrScaleUnknown is wrapped by a [*ScaleError] when the context ended before the outcome of a change was known: it
 	// may be under way, may come to its end, and may be lost with the coordinator.

@@ -299,9 +299,9 @@ func failure(detail string) *protocol.Reply {
 	return &protocol.Reply{Code: protocol.CodeEntityFailed, Detail: detail}
 }
 
-// detailBytesMax bounds the text of an entity's error, which may travel with many
+// maxDetailBytes bounds the text of an entity's error, which may travel with many
 // replies, and is kept while the entity rests.
-const detailBytesMax = 1000
+const maxDetailBytes = 1000
 
 // frozen turns an error of the program into an error that is text and nothing else. The
 // Error method of the former is code of the program too and may panic, so frozen is called
@@ -317,8 +317,8 @@ func frozen(err error) error {
 // UTF-8 whatever the entity put into it, so that the text can travel.
 func detailOf(err error) string {
 	text := err.Error()
-	if len(text) > detailBytesMax {
-		text = text[:detailBytesMax] + "..."
+	if len(text) > maxDetailBytes {
+		text = text[:maxDetailBytes] + "..."
 	}
 	return strings.ToValidUTF8(text, "?")
 }

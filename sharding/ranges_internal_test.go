@@ -24,7 +24,7 @@ func TestRangesEndWhereTheMachinesEnd(t *testing.T) {
 		"rebalance.max-simultaneous":            func(c *Config, more int) { c.Rebalance.MaxSimultaneous = protocol.MaxShards + more },
 		"rebalance.max-simultaneous-per-region": func(c *Config, more int) { c.Rebalance.MaxSimultaneousPerRegion = protocol.MaxShards + more },
 		"rebalance.slow-start":                  func(c *Config, more int) { c.Rebalance.SlowStart = control.MaxAge + 1000*time.Duration(more) },
-		"passivation.active-entity-limit":       func(c *Config, more int) { c.Passivation.ActiveEntityLimit = entityLimitMax + more },
+		"passivation.active-entity-limit":       func(c *Config, more int) { c.Passivation.ActiveEntityLimit = maxEntityLimit + more },
 	} {
 		c := Default()
 		set(&c, 0)

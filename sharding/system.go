@@ -357,7 +357,7 @@ func (s *System) newRouter(cfg control.KindConfig, codec Codec, b behaviour, ids
 	var calls *storecalls.Calls
 	if ids != nil {
 		calls = storecalls.New(storecalls.Config{Kind: cfg.Name, Store: ids, Limit: s.cfg.Remember.CallTimeout, Log: s.log, Node: s.storePorts()})
-		ports.Store, ports.Recall = calls, s.latest.Remember.desk(cells.RememberFirst)
+		ports.Store, ports.Remembering = calls, s.latest.Remember.remembering(cells.RememberFirst)
 	}
 	p.region = s.runtime.NewRegion(cfg.Name, cfg.Settings.Shards, cells, ports)
 	if calls != nil {
@@ -402,7 +402,7 @@ func (s *System) other(e machine.Effect) {
 		if r := s.router(e.Kind); r != nil {
 			r.region.Relayout(e.Layouts)
 		}
-	case control.ToDesk:
+	case control.ToRemembering:
 		if r := s.router(e.Kind); r != nil {
 			r.region.Remembered(e.Input)
 		}

@@ -36,10 +36,10 @@ const (
 	// PartShards is how many shards a key holds at most.
 	PartShards = part.Shards
 
-	shardsMost    = 65_536 // Shards of a kind, at most.
-	kindBytesMost = 128    // Bytes of the name of a kind, at most.
-	partsAtOnce   = 8      // Keys that a call reads or writes at one time.
-	allShare      = 4      // All replicas have this part of what is left of the time of a call to say what they hold.
+	maxShards    = 65_536 // Shards of a kind, at most.
+	maxKindBytes = 128    // Bytes of the name of a kind, at most.
+	partsAtOnce  = 8      // Keys that a call reads or writes at one time.
+	allShare     = 4      // All replicas have this part of what is left of the time of a call to say what they hold.
 )
 
 // Host is a node with sharding and replicated data.
@@ -88,8 +88,8 @@ func (m *Map) Clear(ctx context.Context, kind string, shards ...allocation.Shard
 	}
 	nowhere := make(map[allocation.Shard]string, len(shards))
 	for _, s := range shards {
-		if s >= shardsMost {
-			return fmt.Errorf("%w: shard %d: there are %d at most", ErrInvalid, s, shardsMost)
+		if s >= maxShards {
+			return fmt.Errorf("%w: shard %d: there are %d at most", ErrInvalid, s, maxShards)
 		}
 		nowhere[s] = ""
 	}
@@ -141,7 +141,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // allParts are the numbers of all parts that a kind can have.
 func allParts() []int {
-	all := make([]int, shardsMost/PartShards)
+	all := make([]int, maxShards/PartShards)
 	for i := range all {
 		all[i] = i
 	}
@@ -150,8 +150,8 @@ func allParts() []int {
 
 // checkKind refuses what is no name of a kind.
 func checkKind(kind string) error {
-	if kind == "" || len(kind) > kindBytesMost || !utf8.ValidString(kind) {
-		return fmt.Errorf("%w: the name of a kind has 1 to %d bytes of UTF-8", ErrInvalid, kindBytesMost)
+	if kind == "" || len(kind) > maxKindBytes || !utf8.ValidString(kind) {
+		return fmt.Errorf("%w: the name of a kind has 1 to %d bytes of UTF-8", ErrInvalid, maxKindBytes)
 	}
 	return nil
 }

@@ -37,13 +37,13 @@ type Config struct {
 func Default() Config { return Config{Prefix: "remembered/", Parts: 5} }
 
 const (
-	prefixMost = 256
+	maxPrefix = 256
 )
 
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(c.Prefix == "" || len(c.Prefix) > prefixMost, "prefix", "%d bytes, want 1 to %d", len(c.Prefix), prefixMost)
+	faults.Refuse(c.Prefix == "" || len(c.Prefix) > maxPrefix, "prefix", "%d bytes, want 1 to %d", len(c.Prefix), maxPrefix)
 	faults.Add(field.Ranges(c))
 	return faults.Err()
 }

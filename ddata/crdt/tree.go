@@ -10,10 +10,10 @@ package crdt
 // is its size and a few bytes of leaf.
 
 const (
-	// leafMax and branchMax bound the nodes. Larger leaves take less memory for each
+	// maxLeaf and maxBranch bound the nodes. Larger leaves take less memory for each
 	// item, and more copying for each change.
-	leafMax   = 32
-	branchMax = 32
+	maxLeaf   = 32
+	maxBranch = 32
 )
 
 // ordered is an item of a tree.
@@ -167,7 +167,7 @@ func (n *node[T]) put(x T) (left, right *node[T]) {
 			taken = 1
 		}
 		items := spliced(n.items, i, taken, x)
-		if len(items) <= leafMax {
+		if len(items) <= maxLeaf {
 			return leaf(items), nil
 		}
 		mid := len(items) / 2
@@ -181,7 +181,7 @@ func (n *node[T]) put(x T) (left, right *node[T]) {
 	} else {
 		kids = spliced(n.kids, i, 1, a, b)
 	}
-	if len(kids) <= branchMax {
+	if len(kids) <= maxBranch {
 		return branch(kids), nil
 	}
 	mid := len(kids) / 2
@@ -243,9 +243,9 @@ func (n *node[T]) cut(x T) *node[T] {
 // full: then the next items would divide it again.
 func merged[T ordered[T]](a, b *node[T]) *node[T] {
 	switch {
-	case a.kids == nil && len(a.items)+len(b.items) <= leafMax/2:
+	case a.kids == nil && len(a.items)+len(b.items) <= maxLeaf/2:
 		return leaf(spliced(a.items, len(a.items), 0, b.items...))
-	case a.kids != nil && len(a.kids)+len(b.kids) <= branchMax/2:
+	case a.kids != nil && len(a.kids)+len(b.kids) <= maxBranch/2:
 		return branch(spliced(a.kids, len(a.kids), 0, b.kids...))
 	}
 	return nil
@@ -259,7 +259,7 @@ type builder[T ordered[T]] struct {
 }
 
 // fill is how full built leaves are, so that the next items do not divide each of them.
-const fill = leafMax * 3 / 4
+const fill = maxLeaf * 3 / 4
 
 func (b *builder[T]) add(x *T) {
 	if len(b.items) == fill {
@@ -289,7 +289,7 @@ func (b *builder[T]) tree() tree[T] {
 	for len(level) > 1 {
 		var above []*node[T]
 		for len(level) > 0 {
-			n := min(len(level), branchMax*3/4)
+			n := min(len(level), maxBranch*3/4)
 			above = append(above, branch(exact(level[:n])))
 			level = level[n:]
 		}

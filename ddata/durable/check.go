@@ -198,17 +198,17 @@ func (c *counter) add() {
 	}
 }
 
-// unlocked is the lock of a directory that cannot be written, and so needs none.
-type unlocked struct{}
+// noLock is the lock of a directory that cannot be written, and so needs none.
+type noLock struct{}
 
-func (unlocked) Close() error { return nil }
+func (noLock) Close() error { return nil }
 
 // takeToRead locks a directory that is there. One that nobody can write is read without
 // a lock.
 func takeToRead(path string) (disk.Files, io.Closer, error) {
 	lock, err := take(path, false)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		lock, err = unlocked{}, nil
+		lock, err = noLock{}, nil
 	}
 	if err != nil {
 		return nil, nil, err

@@ -227,7 +227,7 @@ func (s *Store) merge(ctx context.Context) (more bool, err error) {
 func (s *Store) makeRun(ctx context.Context, head fileHead, sources []source, oldest bool) (*run, error) {
 	head.number, head.tag, head.cluster = s.number(), draw(), s.config.Cluster
 	name := runFile{number: head.number}.name()
-	named, err := writeRun(ctx, s.files, writing{name: name, head: head, sources: sources, groups: allNames(sources), oldest: oldest})
+	named, err := writeRun(ctx, s.files, runSpec{name: name, head: head, sources: sources, groups: allNames(sources), oldest: oldest})
 	if err != nil {
 		if fault := new(store.Error); !errors.As(err, &fault) && ctx.Err() == nil {
 			err = ioFault(s.files.Path(name), err)

@@ -70,7 +70,7 @@ var errTest = errors.New("the process has died")
 // sampleBatches draws the next batches of the store of sample.
 func sampleBatches(rng *rand.Rand) []store.Batch { return storetest.RandomBatches(rng) }
 
-func lockless() unlocked { return unlocked{} }
+func lockless() noLock { return noLock{} }
 
 // work does what the goroutine in the background would do.
 func work(t *testing.T, s *Store) {

@@ -17,9 +17,9 @@ import (
 	"github.com/quorate/quorate/ddata/store"
 )
 
-// exported is one line of an export: a record, or the meta of a group. JSON has no text
+// exportLine is one line of an export: a record, or the meta of a group. JSON has no text
 // that is not UTF-8, so such names are in base64, under keys of their own.
-type exported struct {
+type exportLine struct {
 	Group       *string `json:"group,omitempty"`
 	GroupBase64 []byte  `json:"group_base64,omitempty"`
 	Key         *string `json:"key,omitempty"`
@@ -89,7 +89,7 @@ func exportGroup(ctx context.Context, sources []source, name string, out io.Writ
 	}
 	lines := json.NewEncoder(out)
 	lines.SetEscapeHTML(false)
-	var line exported
+	var line exportLine
 	line.Group, line.GroupBase64 = texts(name)
 	if g.meta != nil {
 		line.Meta = &g.meta

@@ -35,7 +35,7 @@ const (
 const (
 	headBytes  = 20
 	sumBytes   = 4
-	payloadMax = 1 << 30 // bytes: the length of the largest batch
+	maxPayload = 1 << 30 // bytes: the length of the largest batch
 	windowSize = 256 << 10
 )
 
@@ -84,7 +84,7 @@ func (f framing) head(b []byte) (fr frame, size int64) {
 		return fr, 0
 	}
 	length := binary.LittleEndian.Uint32(b[4:])
-	if length > payloadMax {
+	if length > maxPayload {
 		return fr, 0
 	}
 	return frame{kind: b[3], number: binary.LittleEndian.Uint64(b[8:])}, int64(length) + headBytes + sumBytes

@@ -111,7 +111,7 @@ func FuzzRun(f *testing.F) {
 	d := newTray(nil)
 	t := table{}
 	_ = t.apply(appendBatch(nil, store.Batch{Group: "g", Meta: []byte("m"), Put: []store.Record{{Key: "a", Value: []byte("1")}, {Key: "b"}}}))
-	made, err := writeRun(f.Context(), d, writing{name: "run-1", head: fileHead{number: 1, tag: 42, cluster: "bank"}, sources: []source{t}, groups: []string{"g"}})
+	made, err := writeRun(f.Context(), d, runSpec{name: "run-1", head: fileHead{number: 1, tag: 42, cluster: "bank"}, sources: []source{t}, groups: []string{"g"}})
 	if err != nil {
 		f.Fatal(err)
 	}

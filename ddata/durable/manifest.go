@@ -27,7 +27,7 @@ const (
 	manifestTemporary = manifestName + ".tmp" // Only one process writes, so one name is enough.
 	manifestMagic     = "quorate-ddata"
 	manifestVersion   = "1"
-	manifestBytesMax  = 1 << 20
+	maxManifestBytes  = 1 << 20
 )
 
 // manifest is what the file of that name says.
@@ -139,7 +139,7 @@ func readManifest(files disk.Files) (*manifest, error) {
 	if err != nil {
 		return nil, ioFault(name, err)
 	}
-	if size > manifestBytesMax {
+	if size > maxManifestBytes {
 		return nil, corrupt(name, "%d bytes are too many", size)
 	}
 	text := make([]byte, size)

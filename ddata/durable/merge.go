@@ -15,7 +15,7 @@ import (
 
 // What is in the store is spread over sources, the tables and the runs. Reading a group
 // opens its section in each source, the newest first ([openGroup]), and merges them by
-// key ([merged.next]): the newest source that has a key decides. A section that was
+// key ([mergeStream.next]): the newest source that has a key decides. A section that was
 // wiped hides all older ones. [writeRun] writes the merged groups into a new run.
 
 // source is a table or a run.
@@ -42,7 +42,7 @@ type stream interface {
 type group struct {
 	wiped bool // Sources older than those that were merged are hidden.
 	meta  []byte
-	merged
+	mergeStream
 }
 
 // openGroup begins to read a group from sources, the newest first.
@@ -61,28 +61,28 @@ func openGroup(sources []source, name string, lost *losses) (g group, found bool
 		}
 		if !g.wiped {
 			g.wiped = s.wiped
-			g.parts = append(g.parts, part{stream: s.stream})
+			g.parts = append(g.parts, mergeInput{stream: s.stream})
 		}
 	}
 	g.lost = lost
 	return g, found, nil
 }
 
-// merged merges streams; of equal keys that of the first stream counts.
-type merged struct {
-	parts []part
+// mergeStream merges sorted streams; of equal keys the record of the first stream counts.
+type mergeStream struct {
+	parts []mergeInput
 	lost  *losses
 }
 
-// part is one of the streams, with its first key that was not merged yet.
-type part struct {
+// mergeInput is one of the streams, with its first record that was not merged yet.
+type mergeInput struct {
 	stream stream
 	head   item
 	ready  bool // There is a head.
 	done   bool
 }
 
-func (m *merged) next() (item, bool, error) {
+func (m *mergeStream) next() (item, bool, error) {
 	least := -1
 	for i := range m.parts {
 		p := &m.parts[i]
@@ -106,7 +106,7 @@ func (m *merged) next() (item, bool, error) {
 }
 
 // fill reads the head of a part.
-func (m *merged) fill(p *part) error {
+func (m *mergeStream) fill(p *mergeInput) error {
 	if p.ready || p.done {
 		return nil
 	}
@@ -137,8 +137,8 @@ func draw() uint64 {
 	}
 }
 
-// writing says what writeRun writes.
-type writing struct {
+// runSpec says what writeRun writes, and where.
+type runSpec struct {
 	name    string
 	head    fileHead
 	sources []source // the newest first
@@ -152,7 +152,7 @@ type writing struct {
 }
 
 // writeRun merges groups into a run, which is on disk when it returns.
-func writeRun(ctx context.Context, files disk.Files, w writing) (runFile, error) {
+func writeRun(ctx context.Context, files disk.Files, w runSpec) (runFile, error) {
 	out, err := createRun(files, w.name, w.head)
 	if err != nil {
 		return runFile{}, err
@@ -165,7 +165,7 @@ func writeRun(ctx context.Context, files disk.Files, w writing) (runFile, error)
 	return out.finish()
 }
 
-func (w *writing) group(ctx context.Context, out *runWriter, name string) error {
+func (w *runSpec) group(ctx context.Context, out *runWriter, name string) error {
 	g, found, err := openGroup(w.sources, name, w.lost)
 	if err != nil || !found {
 		return err

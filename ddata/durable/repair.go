@@ -107,7 +107,7 @@ func (d *Repaired) salvage(ctx context.Context, files disk.Files, count *counter
 	}
 	head := fileHead{number: v.next, tag: draw(), to: v.next, cluster: v.cluster}
 	name := runFile{number: v.next}.name()
-	made, err := writeRun(ctx, files, writing{
+	made, err := writeRun(ctx, files, runSpec{
 		name: name, head: head, sources: v.sources, groups: allNames(v.sources), oldest: true, lost: lost, progress: count.add,
 	})
 	if err != nil {

@@ -102,7 +102,7 @@ func (w *runWriter) flush() error {
 	w.frame = appendHead(begin(w.frame), w.head)
 	w.frame = append(w.frame, w.changes...)
 	w.frame = w.end(w.frame, batchFrame, w.number)
-	if int64(len(w.frame)) > payloadMax+headBytes+sumBytes {
+	if int64(len(w.frame)) > maxPayload+headBytes+sumBytes {
 		return fmt.Errorf("a frame of %d bytes", len(w.frame))
 	}
 	w.number++

@@ -26,8 +26,8 @@ const (
 	// chunkBytes is after how many bytes the batches of one Apply are synced, so that no
 	// buffer grows with their number.
 	chunkBytes = 4 << 20
-	// batchMax is the size of the largest batch.
-	batchMax = payloadMax / 2
+	// maxBatch is the size of the largest batch.
+	maxBatch = maxPayload / 2
 	// overLogs is how many times the size of a full log the log may get while the one before
 	// cannot be sorted away: more would be memory without bound.
 	overLogs = 4
@@ -415,8 +415,8 @@ func (s *Store) Apply(ctx context.Context, batches []store.Batch) error {
 	}
 	defer s.calls.Done()
 	for _, b := range batches {
-		if n := size(b); n > batchMax {
-			return fmt.Errorf("%s: %w: %d bytes of at most %d, group %q", s.config.Dir, store.ErrTooLarge, n, batchMax, b.Group)
+		if n := size(b); n > maxBatch {
+			return fmt.Errorf("%s: %w: %d bytes of at most %d, group %q", s.config.Dir, store.ErrTooLarge, n, maxBatch, b.Group)
 		}
 	}
 	select {
@@ -488,7 +488,7 @@ func (s *Store) aside(ctx context.Context, name string) error {
 	}
 	n := s.number()
 	file := asideName(n)
-	_, err := writeRun(ctx, s.files, writing{
+	_, err := writeRun(ctx, s.files, runSpec{
 		name: file, head: fileHead{number: n, tag: draw(), cluster: s.config.Cluster}, sources: sources, groups: []string{name}, oldest: true,
 	})
 	switch {

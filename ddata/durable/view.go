@@ -137,8 +137,8 @@ func readFound(files disk.Files, name string, t table, lost *losses) error {
 	return err
 }
 
-// found is a source that no manifest names, with the logs whose content it has.
-type found struct {
+// foundSource is a source that no manifest names, with the logs whose content it has.
+type foundSource struct {
 	source
 
 	from, to uint64
@@ -147,21 +147,21 @@ type found struct {
 
 // covers reports whether a run was made of other sources, which are there only because
 // the process has died before they were removed.
-func (f found) covers(other found) bool {
+func (f foundSource) covers(other foundSource) bool {
 	return f.whole && f.from <= other.from && other.to <= f.to && (!other.whole || f.to-f.from > other.to-other.from)
 }
 
 // readFiles reads all logs and runs of the directory, as no manifest names any. A later log
 // counts more than an earlier one, and a run as much as the last log that it was made of.
 func (v *view) readFiles(files disk.Files, names []string, lost *losses) error {
-	var all []found
+	var all []foundSource
 	for _, name := range names {
 		if n, ok := number(name, "log-"); ok {
 			t := table{}
 			if err := readFound(files, name, t, lost); err != nil {
 				return err
 			}
-			all = append(all, found{source: t, from: n, to: n})
+			all = append(all, foundSource{source: t, from: n, to: n})
 		}
 		if _, ok := number(name, "run-"); ok {
 			fault := new(losses)
@@ -179,14 +179,14 @@ func (v *view) readFiles(files disk.Files, names []string, lost *losses) error {
 			}
 			v.cluster = cmp.Or(v.cluster, r.head.cluster)
 			v.runs = append(v.runs, r)
-			all = append(all, found{source: r, from: r.head.from, to: r.head.to, whole: len(fault.list) == 0})
+			all = append(all, foundSource{source: r, from: r.head.from, to: r.head.to, whole: len(fault.list) == 0})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b found) int {
+	slices.SortStableFunc(all, func(a, b foundSource) int {
 		return cmp.Or(cmp.Compare(b.to, a.to), cmp.Compare(a.from, b.from))
 	})
 	for _, f := range all {
-		if !slices.ContainsFunc(all, func(by found) bool { return by.covers(f) }) {
+		if !slices.ContainsFunc(all, func(by foundSource) bool { return by.covers(f) }) {
 			v.sources = append(v.sources, f.source)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // more addresses is probably that of another service.
 const PointsMax = 1000
 
-// serviceBytesMax bounds the name of a service, as the contract with plugins does.
-const serviceBytesMax = 256
+// maxServiceBytes bounds the name of a service, as the contract with plugins does.
+const maxServiceBytes = 256
 
 // Config says when a node without a cluster looks up contact points, and when it may
 // form a cluster with them. The zero value is not valid; start from [Default].
@@ -83,6 +83,6 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Add(field.Ranges(c))
 	faults.Relate(c.IntervalMax < c.Interval, "exponential-backoff-max", "interval", "%v is below interval %v", c.IntervalMax, c.Interval)
-	faults.Refuse(len(c.Service) > serviceBytesMax, "service", "%d bytes are more than %d", len(c.Service), serviceBytesMax)
+	faults.Refuse(len(c.Service) > maxServiceBytes, "service", "%d bytes are more than %d", len(c.Service), maxServiceBytes)
 	return faults.Err()
 }

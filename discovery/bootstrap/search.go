@@ -31,7 +31,7 @@ type Search struct {
 	// named is when each point of found was named last, in the order of found.
 	named []time.Time
 
-	// changes is when the last answers came that differed from the one before, of the last minute, changesMax at most.
+	// changes is when the last answers came that differed from the one before, of the last minute, maxChanges at most.
 	changes []time.Time
 
 	// began is when the margin began: when found became what it is, or when a lookup answered
@@ -48,11 +48,11 @@ type Search struct {
 	more bool
 
 	// known holds the outcome of dialling contact points, sorted by Compare.
-	known []dialled
+	known []dialResult
 }
 
-// dialled is the outcome of dialling a contact point.
-type dialled struct {
+// dialResult is the outcome of dialling a contact point.
+type dialResult struct {
 	point discovery.Target
 	node  discovery.Target // The address by which the node there calls itself; zero if it did not answer.
 	why   string           // Why the node did not answer; empty if it did.
@@ -87,7 +87,7 @@ func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
 		return changed
 	}
 	s.asked, s.idle = found, 0
-	s.known = slices.DeleteFunc(s.known, func(d dialled) bool { return !slices.Contains(found, d.point) })
+	s.known = slices.DeleteFunc(s.known, func(d dialResult) bool { return !slices.Contains(found, d.point) })
 	return changed
 }
 
@@ -95,13 +95,13 @@ func (s *Search) LookedUp(now time.Time, list []discovery.Target) bool {
 // are asked on.
 func (s *Search) LookupFailed(why string) { s.fault, s.idle = why, s.idle+1 }
 
-// changesMax bounds how many changes of a minute are counted.
-const changesMax = 100
+// maxChanges bounds how many changes of a minute are counted.
+const maxChanges = 100
 
 // count notes that an answer differs from the one before.
 func (s *Search) count(now time.Time, answer []discovery.Target) {
 	s.changes = slices.DeleteFunc(s.changes, func(at time.Time) bool { return now.Sub(at) > time.Minute })
-	if !s.at.IsZero() && !slices.Equal(answer, s.answer) && len(s.changes) < changesMax {
+	if !s.at.IsZero() && !slices.Equal(answer, s.answer) && len(s.changes) < maxChanges {
 		s.changes = append(s.changes, now)
 	}
 }
@@ -191,7 +191,7 @@ func (s *Search) nodeAt(t discovery.Target) discovery.Target {
 }
 
 func (s *Search) find(t discovery.Target) (int, bool) {
-	return slices.BinarySearchFunc(s.known, t, func(d dialled, t discovery.Target) int { return Compare(d.point, t) })
+	return slices.BinarySearchFunc(s.known, t, func(d dialResult, t discovery.Target) int { return Compare(d.point, t) })
 }
 
 // Silent returns the contact points that have not answered: those to dial.
@@ -212,7 +212,7 @@ func (s *Search) Silent(o Observations) []discovery.Target {
 func (s *Search) Dialled(point, node discovery.Target, why string) {
 	i, known := s.find(point)
 	if !known {
-		s.known = slices.Insert(s.known, i, dialled{point: point})
+		s.known = slices.Insert(s.known, i, dialResult{point: point})
 	}
 	if why != "" {
 		node = discovery.Target{} // Another node may be there by now.

@@ -21,8 +21,8 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// answerBytesMax is the longest answer: 10,000 registrations with several checks each.
-const answerBytesMax = 32 << 20
+// maxAnswerBytes is the longest answer: 10,000 registrations with several checks each.
+const maxAnswerBytes = 32 << 20
 
 // client asks one agent. It is safe for concurrent use.
 type client struct {

@@ -16,8 +16,8 @@ import (
 const placeholder = "%s"
 
 const (
-	nameBytesMax = 128
-	tagsMax      = 16
+	maxNameBytes = 128
+	maxTags      = 16
 )
 
 // Config is what an operator sets. The zero value is not valid; start from [Default].
@@ -69,9 +69,9 @@ func (c Config) Validate() error {
 	faults.Add(c.checkAddress())
 	faults.Refuse(!isName(strings.ReplaceAll(c.Service, placeholder, "a")), "service",
 		"%q is no name of a service, write %%s for the name that is looked up", field.Clip(c.Service))
-	faults.Refuse(len(c.Tags) > tagsMax, "tags", "%d are more than %d", len(c.Tags), tagsMax)
+	faults.Refuse(len(c.Tags) > maxTags, "tags", "%d are more than %d", len(c.Tags), maxTags)
 	for _, tag := range c.Tags {
-		faults.Refuse(!isText(tag), "tags", "%q is no tag of at most %d printable characters", field.Clip(tag), nameBytesMax)
+		faults.Refuse(!isText(tag), "tags", "%q is no tag of at most %d printable characters", field.Clip(tag), maxNameBytes)
 	}
 	faults.Refuse(c.Datacenter != "" && !isName(c.Datacenter), "datacenter", "%q is no name of a datacenter", field.Clip(c.Datacenter))
 	faults.Add(c.Config.Validate())
@@ -95,7 +95,7 @@ func (c Config) checkAddress() error {
 // isName reports whether a text may be a part of a path: letters, digits, hyphens,
 // underscores and dots, but not dots alone.
 func isName(text string) bool {
-	return len(text) <= nameBytesMax && strings.Trim(text, ".") != "" && strings.IndexFunc(text, notInName) < 0
+	return len(text) <= maxNameBytes && strings.Trim(text, ".") != "" && strings.IndexFunc(text, notInName) < 0
 }
 
 func notInName(r rune) bool {
@@ -103,6 +103,6 @@ func notInName(r rune) bool {
 }
 
 func isText(text string) bool {
-	return text != "" && len(text) <= nameBytesMax &&
+	return text != "" && len(text) <= maxNameBytes &&
 		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }

@@ -23,7 +23,7 @@ import (
 const portPrefix = "port-"
 
 const (
-	portsMax     = 100 // more than Consul allows keys
+	maxPorts     = 100 // more than Consul allows keys
 	addressBytes = 253 // the longest name of a host
 )
 
@@ -47,14 +47,14 @@ type entryJSON struct {
 
 // decode reads the registrations of an answer.
 func decode(body io.Reader) ([]entry, error) {
-	limited := &io.LimitedReader{R: body, N: answerBytesMax}
+	limited := &io.LimitedReader{R: body, N: maxAnswerBytes}
 	decoder := json.NewDecoder(limited)
 	entries, err := decodeAll(decoder)
 	switch {
 	case err == nil:
 		return entries, nil
 	case limited.N == 0:
-		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrMalformed, answerBytesMax)
+		return nil, fmt.Errorf("%w: it has more than %d bytes", ErrMalformed, maxAnswerBytes)
 	case errors.Is(err, errTooMany):
 		return nil, err
 	default:
@@ -111,7 +111,7 @@ func read(given entryJSON) (entry, error) {
 		if e.ports == nil {
 			e.ports = make(map[string]uint16)
 		}
-		if len(e.ports) == portsMax || len(name) > nameBytesMax {
+		if len(e.ports) == maxPorts || len(name) > maxNameBytes {
 			return entry{}, errors.New("more or longer names of ports than Consul allows")
 		}
 		e.ports[name] = uint16(number)

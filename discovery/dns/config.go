@@ -80,7 +80,7 @@ func Default() Config {
 func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(len(c.Servers) == 0 && c.ResolvConf == "", "servers", "none given, and no resolv-conf either")
-	faults.Refuse(len(c.Servers) > serversMax, "servers", "%d are more than %d", len(c.Servers), serversMax)
+	faults.Refuse(len(c.Servers) > maxServers, "servers", "%d are more than %d", len(c.Servers), maxServers)
 	for i, text := range c.Servers {
 		if _, err := parseServer(text); err != nil {
 			faults.Add(field.Errorf("servers", "entry %d: %w", i, err))

@@ -135,20 +135,20 @@ func (d *Discovery) hostResolver() (hostResolver, error) {
 	return r, nil
 }
 
-// findings are the contact points of one complete name.
-type findings struct {
+// nameTargets are the contact points of one complete name.
+type nameTargets struct {
 	list   []discovery.Target
 	reason string
 	until  time.Time
 }
 
 // hosts finds the addresses of a name.
-func (d *Discovery) hosts(ctx context.Context, r hostResolver, name string) (findings, error) {
+func (d *Discovery) hosts(ctx context.Context, r hostResolver, name string) (nameTargets, error) {
 	answers, err := d.resolveAll(ctx, r, d.families(name))
 	if err != nil {
-		return findings{}, err
+		return nameTargets{}, err
 	}
-	found := findings{reason: "the addresses of " + name, until: soonest(answers)}
+	found := nameTargets{reason: "the addresses of " + name, until: soonest(answers)}
 	for _, a := range answers {
 		for _, rec := range a.records {
 			found.list = append(found.list, discovery.Target{
@@ -161,27 +161,27 @@ func (d *Discovery) hosts(ctx context.Context, r hostResolver, name string) (fin
 }
 
 // families lists the questions for the addresses of a name.
-func (d *Discovery) families(name string) []asked {
+func (d *Discovery) families(name string) []question {
 	switch d.config.Family {
 	case FamilyIPv4:
-		return []asked{{name, dnsmessage.TypeA}}
+		return []question{{name, dnsmessage.TypeA}}
 	case FamilyIPv6:
-		return []asked{{name, dnsmessage.TypeAAAA}}
+		return []question{{name, dnsmessage.TypeAAAA}}
 	default:
-		return []asked{{name, dnsmessage.TypeA}, {name, dnsmessage.TypeAAAA}}
+		return []question{{name, dnsmessage.TypeA}, {name, dnsmessage.TypeAAAA}}
 	}
 }
 
 // services finds the services of a name and the addresses of their hosts.
-func (d *Discovery) services(ctx context.Context, r hostResolver, name string) (findings, error) {
-	services, err := d.resolve(ctx, r, asked{name, dnsmessage.TypeSRV})
+func (d *Discovery) services(ctx context.Context, r hostResolver, name string) (nameTargets, error) {
+	services, err := d.resolve(ctx, r, question{name, dnsmessage.TypeSRV})
 	if err != nil {
-		return findings{}, err
+		return nameTargets{}, err
 	}
-	found := findings{reason: "the services of " + name, until: services.until}
+	found := nameTargets{reason: "the services of " + name, until: services.until}
 	addresses, until, err := d.addresses(ctx, r, services)
 	if err != nil {
-		return findings{}, err
+		return nameTargets{}, err
 	}
 	found.until = earlier(found.until, until)
 	slices.SortFunc(services.records, func(a, b record) int {
@@ -201,7 +201,7 @@ func (d *Discovery) services(ctx context.Context, r hostResolver, name string) (
 		}
 		// Thousands of services on a host with thousands of addresses are millions.
 		if len(found.list) > discovery.TargetsMax {
-			return findings{}, fmt.Errorf("%s has more than %d contact points", name, discovery.TargetsMax)
+			return nameTargets{}, fmt.Errorf("%s has more than %d contact points", name, discovery.TargetsMax)
 		}
 	}
 	if homeless > 0 {
@@ -219,7 +219,7 @@ func (d *Discovery) addresses(ctx context.Context, r hostResolver, services answ
 			found[rec.name] = append(found[rec.name], rec)
 		}
 	}
-	var questions []asked
+	var questions []question
 	for _, service := range services.records {
 		// The addresses of a host are given together or not at all (RFC 2181, section 9):
 		// where some came along with the services, there are no others.
@@ -227,7 +227,7 @@ func (d *Discovery) addresses(ctx context.Context, r hostResolver, services answ
 			questions = append(questions, d.families(service.target)...)
 		}
 	}
-	slices.SortFunc(questions, func(a, b asked) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind)) })
+	slices.SortFunc(questions, func(a, b question) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind)) })
 	questions = slices.Compact(questions)
 	answers, err := d.resolveAll(ctx, r, questions)
 	if err != nil {
@@ -248,7 +248,7 @@ func (d *Discovery) counts(kind dnsmessage.Type) bool {
 
 // resolveAll answers several questions, some at a time. The first question that fails
 // ends the others, since the lookup is an error without it.
-func (d *Discovery) resolveAll(ctx context.Context, r hostResolver, questions []asked) ([]answer, error) {
+func (d *Discovery) resolveAll(ctx context.Context, r hostResolver, questions []question) ([]answer, error) {
 	found := make([]answer, len(questions))
 	if len(questions) == 0 {
 		return found, nil
@@ -280,7 +280,7 @@ func (d *Discovery) resolveAll(ctx context.Context, r hostResolver, questions []
 }
 
 // resolve answers one question, from memory where the answer still holds.
-func (d *Discovery) resolve(ctx context.Context, r hostResolver, q asked) (answer, error) {
+func (d *Discovery) resolve(ctx context.Context, r hostResolver, q question) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
@@ -296,7 +296,7 @@ func kindText(kind dnsmessage.Type) string { return strings.TrimPrefix(kind.Stri
 
 // ask puts a question to the servers. If the answer ends at an alias, ask puts the question
 // again for the name to which the alias leads.
-func (d *Discovery) ask(ctx context.Context, r hostResolver, q asked) (answer, error) {
+func (d *Discovery) ask(ctx context.Context, r hostResolver, q question) (answer, error) {
 	holds := d.config.MaxTTL
 	name, aliases := q.name, 0
 	for {
@@ -323,7 +323,7 @@ func (d *Discovery) ask(ctx context.Context, r hostResolver, q asked) (answer, e
 			return d.until(f.records, extra, holds), nil
 		case f.aliases == 0 || message.code == dnsmessage.RCodeNameError:
 			return d.until(nil, nil, min(holds, message.negative, d.config.MaxNegativeTTL)), nil
-		case aliases > aliasesMax:
+		case aliases > maxAliases:
 			return answer{}, fmt.Errorf("%w behind %s", errAliasChain, q.name)
 		case f.end == q.name:
 			return answer{}, fmt.Errorf("%w at %s", errAliasLoop, q.name)

@@ -23,13 +23,13 @@ import (
 // for it; once sends one query and waits for its answer.
 
 const (
-	// datagramBytesMax is the largest datagram that is read. A server keeps to
+	// maxDatagramBytes is the largest datagram that is read. A server keeps to
 	// udpAnswerBytes, which the query names; a longer datagram is cut off and malformed.
-	datagramBytesMax = 4096
-	// strangersMax is how many datagrams that do not answer the question are passed over.
+	maxDatagramBytes = 4096
+	// maxStrangers is how many datagrams that do not answer the question are passed over.
 	// More mean that an attacker guesses the id of the query; the question is put over TCP
 	// then, where only the server can answer.
-	strangersMax = 16
+	maxStrangers = 16
 	// lengthBytes is the size of the length that precedes each message over TCP.
 	lengthBytes = 2
 )
@@ -163,13 +163,13 @@ func newID() (uint16, error) {
 	return binary.BigEndian.Uint16(id[:]), nil
 }
 
-// overUDP waits for the answer and passes over other datagrams, up to strangersMax.
+// overUDP waits for the answer and passes over other datagrams, up to maxStrangers.
 func overUDP(conn net.Conn, query []byte, id uint16, q dnsmessage.Question) ([]byte, error) {
 	if _, err := conn.Write(query); err != nil {
 		return nil, err
 	}
-	buffer := make([]byte, datagramBytesMax)
-	for strangers := range strangersMax {
+	buffer := make([]byte, maxDatagramBytes)
+	for strangers := range maxStrangers {
 		n, err := conn.Read(buffer)
 		if err != nil && strangers > 0 {
 			return nil, fmt.Errorf("%w: %w", errStrangers, err) // The answer may have been crowded out.

@@ -65,13 +65,13 @@ func FuzzAnswer(f *testing.F) {
 		for _, rec := range append(r.answers, r.extra...) {
 			require.True(t, rec.known())
 			require.GreaterOrEqual(t, rec.ttl, time.Duration(0))
-			require.LessOrEqual(t, rec.ttl, ttlSecondsMax*time.Second)
+			require.LessOrEqual(t, rec.ttl, maxTTLSeconds*time.Second)
 			require.Equal(t, strings.ToLower(rec.name), rec.name)
 			require.Equal(t, rec.kind == dnsmessage.TypeA || rec.kind == dnsmessage.TypeAAAA, rec.ip.IsValid())
 		}
 		followed, err := r.follow("bank.", dnsmessage.TypeA)
 		if err == nil {
-			require.LessOrEqual(t, followed.aliases, aliasesMax)
+			require.LessOrEqual(t, followed.aliases, maxAliases)
 			for _, rec := range followed.records {
 				require.Equal(t, followed.end, rec.name)
 				require.LessOrEqual(t, followed.ttl, rec.ttl)
@@ -90,10 +90,10 @@ func FuzzResolvConf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, name string) {
 		r := parseResolvConf([]byte(text))
 		require.NotEmpty(t, r.servers)
-		require.LessOrEqual(t, len(r.servers), serversMax)
-		require.LessOrEqual(t, len(r.search), searchMax)
+		require.LessOrEqual(t, len(r.servers), maxServers)
+		require.LessOrEqual(t, len(r.search), maxSearch)
 		require.GreaterOrEqual(t, r.dots, 0)
-		require.LessOrEqual(t, r.dots, dotsMax)
+		require.LessOrEqual(t, r.dots, maxDots)
 		if _, err := absolute(name); err != nil {
 			return
 		}

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// recordsMax is how many records a memory keeps: twice the contact points of the largest
+// maxRecords is how many records a memory keeps: twice the contact points of the largest
 // answer, each with its addresses. A memory that is full forgets all of them.
-const recordsMax = 50_000
+const maxRecords = 50_000
 
-// asked is a question about a complete name.
-type asked struct {
+// question is a question about a complete name.
+type question struct {
 	name string // In lower case, with the dot at its end.
 	kind dnsmessage.Type
 }
@@ -29,8 +29,8 @@ type answer struct {
 	until time.Time
 }
 
-// flight is a question that one lookup asks, for all lookups that want the answer.
-type flight struct {
+// lookup is a question that one lookup asks, for all lookups that want the answer.
+type lookup struct {
 	done chan struct{} // Closed when the fields below are set.
 	answer
 	err error
@@ -45,18 +45,18 @@ type memory struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	kept    map[asked]answer
+	kept    map[question]answer
 	records int // How many records kept holds; a question without records counts as one.
-	flights map[asked]*flight
+	flights map[question]*lookup
 }
 
 func newMemory(now func() time.Time) *memory {
-	return &memory{now: now, kept: map[asked]answer{}, flights: map[asked]*flight{}}
+	return &memory{now: now, kept: map[question]answer{}, flights: map[question]*lookup{}}
 }
 
 // answer returns the kept answer, or what find returns: the lookup that comes first calls
 // its find, and the others wait for the result. Errors are not kept.
-func (m *memory) answer(ctx context.Context, q asked, find func() (answer, error)) (answer, error) {
+func (m *memory) answer(ctx context.Context, q question, find func() (answer, error)) (answer, error) {
 	for {
 		m.mu.Lock()
 		if kept, ok := m.kept[q]; ok && m.now().Before(kept.until) {
@@ -65,7 +65,7 @@ func (m *memory) answer(ctx context.Context, q asked, find func() (answer, error
 		}
 		f, others := m.flights[q]
 		if !others {
-			f = &flight{done: make(chan struct{})}
+			f = &lookup{done: make(chan struct{})}
 			m.flights[q] = f
 		}
 		m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *memory) answer(ctx context.Context, q asked, find func() (answer, error
 }
 
 // land keeps the answer of a flight and tells the lookups that wait for it.
-func (m *memory) land(q asked, f *flight) {
+func (m *memory) land(q question, f *lookup) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.flights, q)
@@ -97,12 +97,12 @@ func (m *memory) land(q asked, f *flight) {
 	close(f.done)
 }
 
-func (m *memory) keep(q asked, a answer) {
+func (m *memory) keep(q question, a answer) {
 	size := 1 + len(a.records) + len(a.extra)
 	if old, ok := m.kept[q]; ok {
 		m.records -= 1 + len(old.records) + len(old.extra)
 	}
-	if m.records+size > recordsMax {
+	if m.records+size > maxRecords {
 		clear(m.kept)
 		m.records = 0
 	}

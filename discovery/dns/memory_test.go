@@ -40,7 +40,7 @@ func TestOthersGoOnWhereTheOneWhoAsksGivesUp(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
-			_, err := m.answer(ctx, asked{}, find(ctx))
+			_, err := m.answer(ctx, question{}, find(ctx))
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("error is %v, want %v", err, context.Canceled)
 			}
@@ -48,7 +48,7 @@ func TestOthersGoOnWhereTheOneWhoAsksGivesUp(t *testing.T) {
 		synctest.Wait() // The first lookup asks.
 		for range 5 {
 			all.Go(func() {
-				if _, err := m.answer(t.Context(), asked{}, find(t.Context())); err != nil {
+				if _, err := m.answer(t.Context(), question{}, find(t.Context())); err != nil {
 					t.Errorf("who waited got %v", err)
 				}
 			})
@@ -67,7 +67,7 @@ func TestErrorOfTheOneWhoAsksIsThatOfAll(t *testing.T) {
 		var all sync.WaitGroup
 		for range 5 {
 			all.Go(func() {
-				_, err := m.answer(t.Context(), asked{}, func() (answer, error) {
+				_, err := m.answer(t.Context(), question{}, func() (answer, error) {
 					questions++
 					<-time.After(time.Second)
 					return answer{}, errNoServer
@@ -88,7 +88,7 @@ func TestWhoWaitsForAnAnswerMayGiveUp(t *testing.T) {
 		over := make(chan struct{})
 		var asking sync.WaitGroup
 		asking.Go(func() {
-			_, err := m.answer(t.Context(), asked{}, func() (answer, error) { <-over; return answer{}, nil })
+			_, err := m.answer(t.Context(), question{}, func() (answer, error) { <-over; return answer{}, nil })
 			if err != nil {
 				t.Errorf("error is %v", err)
 			}
@@ -96,7 +96,7 @@ func TestWhoWaitsForAnAnswerMayGiveUp(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := m.answer(ctx, asked{}, func() (answer, error) { return answer{}, nil })
+		_, err := m.answer(ctx, question{}, func() (answer, error) { return answer{}, nil })
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		close(over)
 		asking.Wait()
@@ -109,10 +109,10 @@ func TestMemoryForgetsWhenItIsFull(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	large := answer{records: make([]record, 4000), until: later}
 	for i := range 100 {
-		_, err := m.answer(t.Context(), asked{name: strings.Repeat("a", i)}, func() (answer, error) { return large, nil })
+		_, err := m.answer(t.Context(), question{name: strings.Repeat("a", i)}, func() (answer, error) { return large, nil })
 		require.NoError(t, err)
-		require.LessOrEqual(t, m.records, recordsMax)
-		require.LessOrEqual(t, len(m.kept), recordsMax/4000)
+		require.LessOrEqual(t, m.records, maxRecords)
+		require.LessOrEqual(t, len(m.kept), maxRecords/4000)
 	}
 	records := 0
 	for _, kept := range m.kept {
@@ -142,6 +142,6 @@ func TestLookupLeavesWhatIsKeptAsItIs(t *testing.T) {
 	found, err := d.Lookup(t.Context(), discovery.Query{Service: "_a._b.bank"})
 	require.NoError(t, err)
 	require.Len(t, found.List, 1)
-	kept := d.memory.kept[asked{"_a._b.bank.", dnsmessage.TypeSRV}].records
+	kept := d.memory.kept[question{"_a._b.bank.", dnsmessage.TypeSRV}].records
 	require.Equal(t, []string{"b.bank.", "a.bank."}, []string{kept[0].target, kept[1].target})
 }

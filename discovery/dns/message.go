@@ -21,18 +21,18 @@ const (
 	// udpAnswerBytes is the largest answer that a query asks for over UDP (EDNS): it passes
 	// every network in one piece, so that no half of it can be replaced under way.
 	udpAnswerBytes = 1232
-	// aliasesMax is the longest chain of aliases that is followed. Real chains have two or
+	// maxAliases is the longest chain of aliases that is followed. Real chains have two or
 	// three.
-	aliasesMax = 16
-	// ttlSecondsMax is the longest time to live. One with the highest bit set is to be read
+	maxAliases = 16
+	// maxTTLSeconds is the longest time to live. One with the highest bit set is to be read
 	// as 0 (RFC 2181, section 8).
-	ttlSecondsMax = 1<<31 - 1
+	maxTTLSeconds = 1<<31 - 1
 )
 
 var (
 	errMalformed  = errors.New("the answer is malformed")
 	errAliasLoop  = errors.New("the aliases lead in a circle")
-	errAliasChain = fmt.Errorf("more than %d aliases", aliasesMax)
+	errAliasChain = fmt.Errorf("more than %d aliases", maxAliases)
 )
 
 // pack writes the query for one question. With extended the query allows an answer of more
@@ -217,14 +217,14 @@ func (r *reply) authority(p *dnsmessage.Parser) error {
 }
 
 func seconds(ttl uint32) time.Duration {
-	if ttl > ttlSecondsMax {
+	if ttl > maxTTLSeconds {
 		return 0
 	}
 	return time.Duration(ttl) * time.Second
 }
 
-// followed is the part of a reply about one name and one type of record.
-type followed struct {
+// aliasChain is the part of a reply about one name and one type of record.
+type aliasChain struct {
 	// end is the name behind all aliases of the reply, the name itself if there are none.
 	end string
 	// aliases counts the aliases between the name and the end.
@@ -238,8 +238,8 @@ type followed struct {
 
 // follow finds the records of a type for a name, over the aliases that the reply has.
 // Records of other names are passed over: they were not asked for.
-func (r *reply) follow(name string, kind dnsmessage.Type) (followed, error) {
-	f := followed{end: name, ttl: time.Duration(ttlSecondsMax) * time.Second}
+func (r *reply) follow(name string, kind dnsmessage.Type) (aliasChain, error) {
+	f := aliasChain{end: name, ttl: time.Duration(maxTTLSeconds) * time.Second}
 	aliases := map[string]record{}
 	for _, rec := range r.answers {
 		if rec.kind == dnsmessage.TypeCNAME {
@@ -255,9 +255,9 @@ func (r *reply) follow(name string, kind dnsmessage.Type) (followed, error) {
 		f.end, f.ttl, f.aliases = alias.target, min(f.ttl, alias.ttl), f.aliases+1
 		switch {
 		case visited[f.end]:
-			return followed{}, fmt.Errorf("%w at %s", errAliasLoop, f.end)
-		case f.aliases > aliasesMax:
-			return followed{}, fmt.Errorf("%w behind %s", errAliasChain, name)
+			return aliasChain{}, fmt.Errorf("%w at %s", errAliasLoop, f.end)
+		case f.aliases > maxAliases:
+			return aliasChain{}, fmt.Errorf("%w behind %s", errAliasChain, name)
 		}
 		visited[f.end] = true
 	}

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// nameBytesMax is the longest name with the dot at its end (RFC 1035, section 2.3.4: 255
+	// maxNameBytes is the longest name with the dot at its end (RFC 1035, section 2.3.4: 255
 	// bytes with the lengths of its parts).
-	nameBytesMax  = 254
-	labelBytesMax = 63
+	maxNameBytes  = 254
+	maxLabelBytes = 63
 	// shownBytes is how many bytes an error shows of a name that was refused.
 	shownBytes = 64
 )
@@ -54,16 +54,16 @@ func isService(name string) bool {
 
 // absolute checks a name and returns it in lower case with the dot at its end.
 func absolute(name string) (string, error) {
-	if len(name) > nameBytesMax {
-		return "", fmt.Errorf("the name %s has %d bytes, more than %d", shown(name), len(name), nameBytesMax)
+	if len(name) > maxNameBytes {
+		return "", fmt.Errorf("the name %s has %d bytes, more than %d", shown(name), len(name), maxNameBytes)
 	}
 	trimmed := strings.TrimSuffix(name, ".")
 	if trimmed == "" {
 		return "", errors.New("the service has no name")
 	}
 	for label := range strings.SplitSeq(trimmed, ".") {
-		if label == "" || len(label) > labelBytesMax {
-			return "", fmt.Errorf("the name %s has a part of %d bytes, not from 1 to %d", shown(name), len(label), labelBytesMax)
+		if label == "" || len(label) > maxLabelBytes {
+			return "", fmt.Errorf("the name %s has a part of %d bytes, not from 1 to %d", shown(name), len(label), maxLabelBytes)
 		}
 	}
 	for i := range len(trimmed) {
@@ -71,8 +71,8 @@ func absolute(name string) (string, error) {
 			return "", fmt.Errorf("the name %s has %q, allowed are letters, digits, hyphen, underscore and dot", shown(name), c)
 		}
 	}
-	if len(trimmed) > nameBytesMax-1 {
-		return "", fmt.Errorf("the name %s has %d bytes, more than %d", shown(name), len(trimmed), nameBytesMax-1)
+	if len(trimmed) > maxNameBytes-1 {
+		return "", fmt.Errorf("the name %s has %d bytes, more than %d", shown(name), len(trimmed), maxNameBytes-1)
 	}
 	return strings.ToLower(trimmed) + ".", nil
 }

@@ -19,10 +19,10 @@ import (
 // program runs, and the file is small.
 
 const (
-	resolvConfBytesMax = 64 << 10
-	serversMax         = 8
-	searchMax          = 32
-	dotsMax            = 15 // As in the C library.
+	maxResolvConfBytes = 64 << 10
+	maxServers         = 8
+	maxSearch          = 32
+	maxDots            = 15 // As in the C library.
 	portDNS            = 53
 )
 
@@ -44,12 +44,12 @@ func readResolvConf(path string) (hostResolver, error) {
 	if err != nil {
 		return hostResolver{}, fmt.Errorf("%w: name the servers in the configuration", err)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, resolvConfBytesMax+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxResolvConfBytes+1))
 	switch err := errors.Join(err, file.Close()); {
 	case err != nil:
 		return hostResolver{}, err
-	case len(text) > resolvConfBytesMax:
-		return hostResolver{}, fmt.Errorf("%s has more than %d bytes", path, resolvConfBytesMax)
+	case len(text) > maxResolvConfBytes:
+		return hostResolver{}, fmt.Errorf("%s has more than %d bytes", path, maxResolvConfBytes)
 	}
 	return parseResolvConf(text), nil
 }
@@ -65,7 +65,7 @@ func parseResolvConf(text []byte) hostResolver {
 		switch fields[0] {
 		case "nameserver":
 			ip, err := netip.ParseAddr(fields[1])
-			if err == nil && len(r.servers) < serversMax {
+			if err == nil && len(r.servers) < maxServers {
 				r.servers = append(r.servers, netip.AddrPortFrom(ip, portDNS))
 			}
 		case "domain":
@@ -91,7 +91,7 @@ func (r *hostResolver) options(options []string) {
 		switch name {
 		case "ndots":
 			if n, err := strconv.Atoi(value); err == nil {
-				r.dots = min(max(n, 0), dotsMax)
+				r.dots = min(max(n, 0), maxDots)
 			}
 		case "use-vc", "usevc", "tcp":
 			r.stream = true
@@ -103,7 +103,7 @@ func domains(list []string) []string {
 	var search []string
 	for _, domain := range list {
 		name, err := absolute(domain)
-		if err == nil && len(search) < searchMax {
+		if err == nil && len(search) < maxSearch {
 			search = append(search, name)
 		}
 	}
@@ -122,7 +122,7 @@ func (r hostResolver) names(name string) []string {
 		list = append(list, asItIs)
 	}
 	for _, domain := range r.search {
-		if longer := asItIs + domain; len(longer) <= nameBytesMax {
+		if longer := asItIs + domain; len(longer) <= maxNameBytes {
 			list = append(list, longer)
 		}
 	}

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	nameBytesMax = 128
-	// answerBytesMax is the longest answer: 10,000 entries of 800 bytes.
-	answerBytesMax = 8 << 20
+	maxNameBytes = 128
+	// maxAnswerBytes is the longest answer: 10,000 entries of 800 bytes.
+	maxAnswerBytes = 8 << 20
 )
 
 // Config is what an operator sets. The zero value is not valid; start from [Default]
@@ -56,13 +56,13 @@ func (c Config) Validate() error {
 }
 
 func isPrefix(text string) bool {
-	return len(text) <= nameBytesMax && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") &&
+	return len(text) <= maxNameBytes && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") &&
 		strings.IndexFunc(text, func(r rune) bool { return r != '/' && notInName(r) }) < 0
 }
 
 // isName reports whether a text may be a part of a key, between slashes.
 func isName(text string) bool {
-	return text != "" && len(text) <= nameBytesMax && strings.IndexFunc(text, notInName) < 0
+	return text != "" && len(text) <= maxNameBytes && strings.IndexFunc(text, notInName) < 0
 }
 
 func notInName(r rune) bool {

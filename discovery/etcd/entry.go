@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	valueBytesMax = 4096 // the longest value that is read, far longer than any that this package writes
-	portsMax      = 20
+	maxValueBytes = 4096 // the longest value that is read, far longer than any that this package writes
+	maxPorts      = 20
 )
 
 // Entry is what a node registers: the address and the ports at which it can be reached.
@@ -44,8 +44,8 @@ func (e Entry) Validate() error {
 
 // check reports what is wrong with the value.
 func (e Entry) check() error {
-	if len(e.Ports) > portsMax {
-		return fmt.Errorf("%d ports are more than %d", len(e.Ports), portsMax)
+	if len(e.Ports) > maxPorts {
+		return fmt.Errorf("%d ports are more than %d", len(e.Ports), maxPorts)
 	}
 	for name, number := range e.Ports {
 		if !isName(name) || number == 0 {
@@ -73,8 +73,8 @@ func (e Entry) value() (string, error) {
 
 // decode reads a value.
 func decode(data []byte) (Entry, error) {
-	if len(data) > valueBytesMax {
-		return Entry{}, fmt.Errorf("a value of %d bytes is longer than %d", len(data), valueBytesMax)
+	if len(data) > maxValueBytes {
+		return Entry{}, fmt.Errorf("a value of %d bytes is longer than %d", len(data), maxValueBytes)
 	}
 	var e Entry
 	if err := json.Unmarshal(data, &e); err != nil {

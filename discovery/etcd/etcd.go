@@ -25,15 +25,15 @@ import (
 // Method is the name by which a configuration selects this method, by convention.
 const Method = "etcd"
 
-// registrationsMax bounds how many registrations one Discovery holds at a time.
-const registrationsMax = 16
+// maxRegistrations bounds how many registrations one Discovery holds at a time.
+const maxRegistrations = 16
 
 // Discovery finds the nodes that are registered in etcd, and registers this node. Use
 // [New]; Close it in the end. It is safe for concurrent use.
 type Discovery struct {
 	config Config
 	limits follow.Limits
-	set    *follow.Set[string, found]
+	set    *follow.Set[string, serviceEntries]
 
 	mu            sync.Mutex // guards what follows
 	registrations map[*Registration]bool
@@ -89,8 +89,8 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 	return discovery.Targets{List: list, Reason: reason}, nil
 }
 
-// found holds what was read of a service.
-type found struct {
+// serviceEntries holds what was read of a service.
+type serviceEntries struct {
 	entries []Entry
 	bad     int // keys whose value is no entry
 	mark    mark
@@ -107,14 +107,14 @@ type mark struct {
 // follow is a [follow.Source]: it reads and tells the entries, and looks in an interval for
 // changes. A watch would tell of changes sooner, but the client renews a watch by itself and
 // is silent while etcd cannot be reached, and a lookup has to be an error then.
-func (d *Discovery) follow(ctx context.Context, service string, tell func(found)) error {
+func (d *Discovery) follow(ctx context.Context, service string, tell func(serviceEntries)) error {
 	prefix := servicePrefix(d.config.Prefix, service)
 	err := d.converse(ctx, prefix, tell)
 	return d.explain(ctx, err, "read", prefix)
 }
 
-func (d *Discovery) converse(ctx context.Context, prefix string, tell func(found)) (err error) {
-	client, err := d.config.Connect(ctx, answerBytesMax)
+func (d *Discovery) converse(ctx context.Context, prefix string, tell func(serviceEntries)) (err error) {
+	client, err := d.config.Connect(ctx, maxAnswerBytes)
 	if err != nil {
 		return err
 	}
@@ -156,17 +156,17 @@ func (d *Discovery) newest(ctx context.Context, client *clientv3.Client, prefix 
 }
 
 // read returns all entries of a service.
-func (d *Discovery) read(ctx context.Context, client *clientv3.Client, prefix string) (found, error) {
+func (d *Discovery) read(ctx context.Context, client *clientv3.Client, prefix string) (serviceEntries, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.RequestTimeout)
 	defer cancel()
 	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(discovery.TargetsMax+1))
 	if err != nil {
-		return found{}, err
+		return serviceEntries{}, err
 	}
 	if len(answer.Kvs) > discovery.TargetsMax {
-		return found{}, errTooMany
+		return serviceEntries{}, errTooMany
 	}
-	got := found{entries: make([]Entry, 0, len(answer.Kvs)), mark: mark{count: answer.Count}}
+	got := serviceEntries{entries: make([]Entry, 0, len(answer.Kvs)), mark: mark{count: answer.Count}}
 	for _, pair := range answer.Kvs {
 		got.mark.revision = max(got.mark.revision, pair.ModRevision)
 		if e, err := decode(pair.Value); err != nil {

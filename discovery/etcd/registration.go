@@ -52,8 +52,8 @@ func (d *Discovery) Register(entry Entry) (*Registration, error) {
 	if d.closed {
 		return nil, fmt.Errorf("etcd: register: %w", discovery.ErrClosed)
 	}
-	if len(d.registrations) == registrationsMax {
-		return nil, fmt.Errorf("etcd: register: there are %d registrations already", registrationsMax)
+	if len(d.registrations) == maxRegistrations {
+		return nil, fmt.Errorf("etcd: register: there are %d registrations already", maxRegistrations)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Registration{
@@ -193,7 +193,7 @@ func (r *Registration) hold(ctx context.Context) error {
 func (r *Registration) connect(ctx context.Context) (*clientv3.Client, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	client, err := r.owner.config.Connect(own, answerBytesMax)
+	client, err := r.owner.config.Connect(own, maxAnswerBytes)
 	if !stop() || err != nil {
 		cancel()
 	}

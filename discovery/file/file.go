@@ -23,8 +23,8 @@ import (
 // Method is the name by which a configuration selects this method.
 const Method = "file"
 
-// bytesMax is the largest file: ten thousand of the longest names, and room for comments.
-const bytesMax = 4 << 20
+// maxBytes is the largest file: ten thousand of the longest names, and room for comments.
+const maxBytes = 4 << 20
 
 // Discovery finds contact points in a file. It is safe for concurrent use.
 type Discovery struct {
@@ -124,12 +124,12 @@ func read(path string) (content []byte, err error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is no regular file, its mode is %v", info.Mode())
 	}
-	content, err = io.ReadAll(io.LimitReader(file, bytesMax+1))
+	content, err = io.ReadAll(io.LimitReader(file, maxBytes+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(content) > bytesMax:
-		return nil, fmt.Errorf("it has more than %d bytes", bytesMax)
+	case len(content) > maxBytes:
+		return nil, fmt.Errorf("it has more than %d bytes", maxBytes)
 	}
 	return content, nil
 }

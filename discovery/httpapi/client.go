@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// refusalBytesMax is how much is read of the body of a refusal.
-	refusalBytesMax = 64 << 10
-	// headerBytesMax bounds the header of an answer.
-	headerBytesMax = 64 << 10
+	// maxRefusalBytes is how much is read of the body of a refusal.
+	maxRefusalBytes = 64 << 10
+	// maxHeaderBytes bounds the header of an answer.
+	maxHeaderBytes = 64 << 10
 	// silence is how long a connection is silent before the other side is asked whether it
 	// is still there, and how long the answer to that may take. Without, a request that waits
 	// for news would wait for ever after the machine of the server has gone.
@@ -158,7 +158,7 @@ func (c *Client) check(answer *http.Response, method string) error {
 	switch {
 	case answer.StatusCode != http.StatusOK && (method == http.MethodGet || answer.StatusCode != http.StatusCreated):
 		// A body that breaks off is told as far as it came: the code is what matters.
-		body, _ := io.ReadAll(io.LimitReader(answer.Body, refusalBytesMax))
+		body, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusalBytes))
 		return &StatusError{Code: answer.StatusCode, Type: kind, Body: body}
 	case kind != "application/json":
 		return fmt.Errorf("%w: %s answers with the content type %q: is %s right?",
@@ -208,7 +208,7 @@ func (s *Server) connect(roots *x509.CertPool) *http.Client {
 			TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:    s.Config.RequestTimeout,
 			ResponseHeaderTimeout:  s.HeaderTimeout,
-			MaxResponseHeaderBytes: headerBytesMax,
+			MaxResponseHeaderBytes: maxHeaderBytes,
 			IdleConnTimeout:        time.Minute,
 			ForceAttemptHTTP2:      true,
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence},

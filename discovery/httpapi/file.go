@@ -11,9 +11,9 @@ import (
 	"os"
 )
 
-// fileBytesMax bounds the file of a token, a password or certificates: a file that is longer
+// maxFileBytes bounds the file of a token, a password or certificates: a file that is longer
 // holds something else.
-const fileBytesMax = 1 << 20
+const maxFileBytes = 1 << 20
 
 // ReadFile reads a short file: that of a token, a password, a name or certificates. A file
 // that is empty, but for spaces, or longer than 1 MiB is an error that names the file.
@@ -23,12 +23,12 @@ func ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // It was only read.
-	data, err := io.ReadAll(io.LimitReader(f, fileBytesMax+1))
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(data) > fileBytesMax:
-		return nil, fmt.Errorf("%s is longer than %d bytes", name, fileBytesMax)
+	case len(data) > maxFileBytes:
+		return nil, fmt.Errorf("%s is longer than %d bytes", name, maxFileBytes)
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, fmt.Errorf("%s is empty", name)
 	}

@@ -37,8 +37,8 @@ const (
 // [Config.Selector] and [Config.Service].
 const placeholder = "%s"
 
-// selectorBytesMax is the longest selector. With a longer one the server would refuse the URL.
-const selectorBytesMax = 1024
+// maxSelectorBytes is the longest selector. With a longer one the server would refuse the URL.
+const maxSelectorBytes = 1024
 
 // Config is what an operator sets. The zero value is not valid; start from [Default].
 type Config struct {
@@ -116,6 +116,6 @@ func notInLabel(r rune) bool {
 // isSelector reports whether a text may be a label selector. The server parses it; isSelector
 // refuses only a text that cannot be one.
 func isSelector(text string) bool {
-	return text != "" && len(text) <= selectorBytesMax &&
+	return text != "" && len(text) <= maxSelectorBytes &&
 		strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }

@@ -47,7 +47,7 @@ func checkTargets(t *testing.T, o object, err error) {
 	}
 	s := newStore("test")
 	require.NoError(t, s.put(o))
-	for _, want := range []choice{
+	for _, want := range []endpointFilter{
 		{}, {port: "management", protocol: "tcp"}, {port: "1", readyOnly: true}, {family: FamilyIPv4}, {family: FamilyIPv6},
 	} {
 		found, err := s.targets(want)
@@ -130,7 +130,7 @@ func FuzzEvents(f *testing.F) {
 			if err != nil {
 				_, refused := errors.AsType[*StatusError](err)
 				require.True(t, refused || errors.Is(err, ErrMalformed) || errors.Is(err, errBrokenOff), "%v", err)
-				_, _ = found.targets(choice{})
+				_, _ = found.targets(endpointFilter{})
 				return
 			}
 		}

@@ -71,7 +71,7 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 	if err != nil {
 		return discovery.Targets{}, fmt.Errorf("kubernetes: %w", err)
 	}
-	targets, err := found.targets(choice{
+	targets, err := found.targets(endpointFilter{
 		port: q.Port, protocol: q.Protocol, family: d.config.IPFamily, readyOnly: d.config.ReadyOnly,
 	})
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 // The bounds of one object. The API allows 100 ports and 1,000 endpoints in a slice; no real
 // pod has more ports than that.
 const (
-	portsMax     = 100
-	endpointsMax = 1000
-	addressesMax = 100
-	textBytesMax = 253 // the longest name of an object, and longer than a port or an address
+	maxPorts     = 100
+	maxEndpoints = 1000
+	maxAddresses = 100
+	maxTextBytes = 253 // the longest name of an object, and longer than a port or an address
 )
 
 // resource is a kind of object that can be listed and watched.
@@ -189,19 +189,19 @@ func checked(o object) (object, error) {
 	if o.name == "" {
 		return object{}, errors.New("an object without a name")
 	}
-	if len(o.endpoints) > endpointsMax {
-		return object{}, fmt.Errorf("%q has %d endpoints, more than %d", field.Clip(o.name), len(o.endpoints), endpointsMax)
+	if len(o.endpoints) > maxEndpoints {
+		return object{}, fmt.Errorf("%q has %d endpoints, more than %d", field.Clip(o.name), len(o.endpoints), maxEndpoints)
 	}
 	for _, e := range o.endpoints {
-		if len(e.ports) > portsMax || len(e.addresses) > addressesMax {
+		if len(e.ports) > maxPorts || len(e.addresses) > maxAddresses {
 			return object{}, fmt.Errorf("%q has %d ports and %d addresses", field.Clip(o.name), len(e.ports), len(e.addresses))
 		}
 		texts := append([]string{o.name, e.id}, e.addresses...)
 		for _, p := range e.ports {
 			texts = append(texts, p.Name, p.Protocol)
 		}
-		if slices.ContainsFunc(texts, func(text string) bool { return len(text) > textBytesMax }) {
-			return object{}, fmt.Errorf("%q has a name or an address of more than %d bytes", field.Clip(o.name), textBytesMax)
+		if slices.ContainsFunc(texts, func(text string) bool { return len(text) > maxTextBytes }) {
+			return object{}, fmt.Errorf("%q has a name or an address of more than %d bytes", field.Clip(o.name), maxTextBytes)
 		}
 	}
 	return o, nil

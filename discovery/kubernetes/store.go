@@ -58,8 +58,8 @@ func (s *store) remove(name string) {
 	delete(s.objects, name)
 }
 
-// choice is what a lookup wants of each endpoint.
-type choice struct {
+// endpointFilter is what a lookup wants of each endpoint.
+type endpointFilter struct {
 	port      string
 	protocol  string
 	family    string
@@ -69,7 +69,7 @@ type choice struct {
 // targets returns the contact points among the objects. Endpoints that all lack the
 // port are an error: the name of the port is probably wrong, and an empty answer would say
 // that there are no pods.
-func (s *store) targets(want choice) (discovery.Targets, error) {
+func (s *store) targets(want endpointFilter) (discovery.Targets, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := tally{found: make(map[string]discovery.Target), left: make(map[string]string), ports: make(map[string]bool)}
@@ -98,7 +98,7 @@ type tally struct {
 	portless int               // how many endpoints lack the wanted port
 }
 
-func (t *tally) add(e endpoint, want choice) {
+func (t *tally) add(e endpoint, want endpointFilter) {
 	target, reason := choose(e, want)
 	earlier, known := t.found[e.id]
 	switch {
@@ -162,7 +162,7 @@ const (
 )
 
 // choose returns the contact point of an endpoint, or why there is none.
-func choose(e endpoint, want choice) (discovery.Target, string) {
+func choose(e endpoint, want endpointFilter) (discovery.Target, string) {
 	if e.leftOut != "" {
 		return discovery.Target{}, e.leftOut
 	}
@@ -188,7 +188,7 @@ func choose(e endpoint, want choice) (discovery.Target, string) {
 // number returns the number of the wanted port of an endpoint: 0 if no port is wanted, and the
 // wanted number itself if it is one, since a port may be open without being declared. The name
 // of a port must be declared.
-func (e endpoint) number(want choice) (uint16, bool) {
+func (e endpoint) number(want endpointFilter) (uint16, bool) {
 	if want.port == "" {
 		return 0, true
 	}

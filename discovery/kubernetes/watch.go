@@ -27,18 +27,18 @@ import (
 
 const (
 	// pageSize is the number of objects in one page. An object has 5 to 50 kB, so that a
-	// page is far from pageBytesMax, and 10,000 objects are 40 requests.
+	// page is far from maxPageBytes, and 10,000 objects are 40 requests.
 	pageSize = 250
-	// pageBytesMax is the longest page: 250 objects of 64 kB.
-	pageBytesMax = 16 << 20
-	// eventBytesMax is the longest event: the API server stores no object of more than
+	// maxPageBytes is the longest page: 250 objects of 64 kB.
+	maxPageBytes = 16 << 20
+	// maxEventBytes is the longest event: the API server stores no object of more than
 	// 1.5 MiB.
-	eventBytesMax = 4 << 20
-	// pagesMax is the number of pages after which a list counts as one without an end: four
+	maxEventBytes = 4 << 20
+	// maxPages is the number of pages after which a list counts as one without an end: four
 	// times as many as the contact points of the largest answer fill.
-	pagesMax = 4 * discovery.TargetsMax / pageSize
-	// restartsMax is how many times a list is begun anew because its next page is gone.
-	restartsMax = 3
+	maxPages = 4 * discovery.TargetsMax / pageSize
+	// maxRestarts is how many times a list is begun anew because its next page is gone.
+	maxRestarts = 3
 	// listTimeouts is how many times the limit of a request the pages of a list may take
 	// together.
 	listTimeouts = 6
@@ -92,7 +92,7 @@ func (s *source) listAgain(ctx context.Context, selector string) (*store, string
 	defer cancel()
 	for restart := 0; ; restart++ {
 		found, version, err := s.list(ctx, selector)
-		if !gone(err) || restart == restartsMax {
+		if !gone(err) || restart == maxRestarts {
 			return found, version, err
 		}
 	}
@@ -104,7 +104,7 @@ func (s *source) listAgain(ctx context.Context, selector string) (*store, string
 func (s *source) list(ctx context.Context, selector string) (*store, string, error) {
 	found := newStore(fmt.Sprintf("%s with %q in namespace %q", s.resource.name, field.Clip(selector), s.namespace))
 	next := ""
-	for range pagesMax {
+	for range maxPages {
 		page, err := s.page(ctx, selector, next)
 		if err != nil {
 			return nil, "", err
@@ -123,7 +123,7 @@ func (s *source) list(ctx context.Context, selector string) (*store, string, err
 		}
 		next = page.Metadata.Continue
 	}
-	return nil, "", fmt.Errorf("%w: a list of %s has more than %d pages", ErrMalformed, s.resource.name, pagesMax)
+	return nil, "", fmt.Errorf("%w: a list of %s has more than %d pages", ErrMalformed, s.resource.name, maxPages)
 }
 
 type listJSON struct {
@@ -158,12 +158,12 @@ func (s *source) page(ctx context.Context, selector, next string) (listJSON, err
 // decodeList reads one page of a list of a kind.
 func decodeList(body io.Reader, kind string) (listJSON, error) {
 	var page listJSON
-	data, err := io.ReadAll(io.LimitReader(body, pageBytesMax+1))
+	data, err := io.ReadAll(io.LimitReader(body, maxPageBytes+1))
 	if err != nil {
 		return listJSON{}, fmt.Errorf("a list broke off after %d bytes: %w", len(data), err)
 	}
-	if len(data) > pageBytesMax {
-		return listJSON{}, fmt.Errorf("%w: a page of a list has more than %d bytes", ErrMalformed, pageBytesMax)
+	if len(data) > maxPageBytes {
+		return listJSON{}, fmt.Errorf("%w: a page of a list has more than %d bytes", ErrMalformed, maxPageBytes)
 	}
 	if err := json.Unmarshal(data, &page); err != nil {
 		return listJSON{}, fmt.Errorf("%w: a list that cannot be read: %w", ErrMalformed, err)
@@ -228,10 +228,10 @@ var (
 	errHalf = fmt.Errorf("the rest of an event of the watch does not come: %w", context.DeadlineExceeded)
 )
 
-// events reads the events of a watch, each of a bounded length. Between events a watch may be
+// eventReader reads the events of a watch, each of a bounded length. Between events a watch may be
 // silent for as long as it lasts; an event that has begun must end within limit, or late is
 // called, which makes the body end.
-type events struct {
+type eventReader struct {
 	body    *io.LimitedReader
 	decoder *json.Decoder
 	limit   time.Duration
@@ -239,14 +239,14 @@ type events struct {
 	begun   *time.Timer // runs late from the first byte of an event on; nil between events
 }
 
-func newEvents(body io.Reader, limit time.Duration, late func()) *events {
-	e := &events{body: &io.LimitedReader{R: body}, limit: limit, late: late}
+func newEvents(body io.Reader, limit time.Duration, late func()) *eventReader {
+	e := &eventReader{body: &io.LimitedReader{R: body}, limit: limit, late: late}
 	e.decoder = json.NewDecoder(e)
 	return e
 }
 
 // Read implements [io.Reader], for the decoder.
-func (e *events) Read(p []byte) (int, error) {
+func (e *eventReader) Read(p []byte) (int, error) {
 	n, err := e.body.Read(p)
 	e.begin(bytes.NewReader(p[:n]))
 	return n, err
@@ -254,7 +254,7 @@ func (e *events) Read(p []byte) (int, error) {
 
 // begin starts the time of an event if a text has the first byte of one. Events are parted by
 // white space.
-func (e *events) begin(text io.Reader) {
+func (e *eventReader) begin(text io.Reader) {
 	var first [1]byte
 	for e.begun == nil {
 		if _, err := io.ReadFull(text, first[:]); err != nil {
@@ -267,7 +267,7 @@ func (e *events) begin(text io.Reader) {
 }
 
 // end ends the time of an event.
-func (e *events) end() {
+func (e *eventReader) end() {
 	if e.begun != nil {
 		e.begun.Stop()
 		e.begun = nil
@@ -276,8 +276,8 @@ func (e *events) end() {
 
 // next waits for the next event. The error wraps errBrokenOff at the end of the body, in the
 // middle of an event too, and [ErrMalformed] if what comes is no event.
-func (e *events) next() (event, error) {
-	e.body.N = eventBytesMax
+func (e *eventReader) next() (event, error) {
+	e.body.N = maxEventBytes
 	e.begin(e.decoder.Buffered()) // What was read beyond the event before.
 	defer e.end()
 	var got event
@@ -290,7 +290,7 @@ func (e *events) next() (event, error) {
 	case err == nil:
 		return event{}, fmt.Errorf("%w: an event without a type or an object", ErrMalformed)
 	case e.body.N == 0:
-		return event{}, fmt.Errorf("%w: an event of more than %d bytes", ErrMalformed, eventBytesMax)
+		return event{}, fmt.Errorf("%w: an event of more than %d bytes", ErrMalformed, maxEventBytes)
 	case errors.As(err, &syntax), errors.As(err, &kind):
 		return event{}, fmt.Errorf("%w: an event that cannot be read: %w", ErrMalformed, err)
 	default:

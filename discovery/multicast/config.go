@@ -49,9 +49,9 @@ func (c Config) Validate() error {
 		faults.Add(field.Errorf("group", "%w", err))
 	}
 	faults.Add(field.Ranges(c))
-	faults.Refuse(len(c.Service) > serviceBytesMax, "service", "it has %d bytes, more than %d", len(c.Service), serviceBytesMax)
+	faults.Refuse(len(c.Service) > maxServiceBytes, "service", "it has %d bytes, more than %d", len(c.Service), maxServiceBytes)
 	faults.Refuse(c.Service == "" && len(c.Announce) > 0, "service", "none given, though something is announced")
-	faults.Refuse(len(c.Announce) > announceMax, "announce", "%d are more than %d", len(c.Announce), announceMax)
+	faults.Refuse(len(c.Announce) > maxAnnounce, "announce", "%d are more than %d", len(c.Announce), maxAnnounce)
 	for i, text := range c.Announce {
 		if err := checkAnnounced(text); err != nil {
 			faults.Add(field.Errorf("announce", "entry %d: %w", i, err))

@@ -24,7 +24,7 @@ func FuzzDatagram(f *testing.F) {
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		if n, service, err := readQuery(packet); err == nil {
 			require.NotEmpty(t, service)
-			require.LessOrEqual(t, len(service), serviceBytesMax)
+			require.LessOrEqual(t, len(service), maxServiceBytes)
 			again, same, err := readQuery(packQuery(n, service))
 			require.NoError(t, err)
 			require.Equal(t, n, again)
@@ -36,7 +36,7 @@ func FuzzDatagram(f *testing.F) {
 			require.ErrorIs(t, err, errPacket)
 			return
 		}
-		require.LessOrEqual(t, len(list), announceMax)
+		require.LessOrEqual(t, len(list), maxAnnounce)
 		announced := make([]string, len(list))
 		for i, target := range list {
 			require.NoError(t, target.Validate())

@@ -27,11 +27,11 @@ import (
 const Method = "multicast"
 
 const (
-	// queriesMax is how often a lookup sends its query.
-	queriesMax = 3
-	// packetsMax is how many datagrams one lookup reads: three answers of each contact point,
+	// maxQueries is how often a lookup sends its query.
+	maxQueries = 3
+	// maxPackets is how many datagrams one lookup reads: three answers of each contact point,
 	// and room for strangers. A flood ends the lookup with an error.
-	packetsMax = 4 * discovery.TargetsMax
+	maxPackets = 4 * discovery.TargetsMax
 )
 
 var errNoEcho = errors.New("the answer of this node itself did not arrive: the network carries no multicast, " +
@@ -171,8 +171,8 @@ func (d *Discovery) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 }
 
 func (d *Discovery) find(ctx context.Context, service string) ([]discovery.Target, error) {
-	if service == "" || len(service) > serviceBytesMax {
-		return nil, fmt.Errorf("the name of the service has %d bytes, not from 1 to %d", len(service), serviceBytesMax)
+	if service == "" || len(service) > maxServiceBytes {
+		return nil, fmt.Errorf("the name of the service has %d bytes, not from 1 to %d", len(service), maxServiceBytes)
 	}
 	var n nonce
 	if _, err := rand.Read(n[:]); err != nil {
@@ -198,7 +198,7 @@ func (d *Discovery) find(ctx context.Context, service string) ([]discovery.Targe
 	return list, nil
 }
 
-// ask sends the query queriesMax times, and collects answers until the window is over.
+// ask sends the query maxQueries times, and collects answers until the window is over.
 func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discovery.Target, error) {
 	s, err := d.network.open(ctx, d.group, d.config.Interface)
 	if err != nil {
@@ -210,13 +210,13 @@ func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discove
 	// A read under way ends with the context.
 	stop := context.AfterFunc(ctx, func() { _ = s.SetReadDeadline(begun) })
 	defer stop()
-	query, c := packQuery(n, service), collection{nonce: n, found: map[discovery.Target]bool{}}
-	for part := 1; part <= queriesMax; part++ {
+	query, c := packQuery(n, service), lookupResult{nonce: n, found: map[discovery.Target]bool{}}
+	for part := 1; part <= maxQueries; part++ {
 		if _, err := s.WriteToUDPAddrPort(query, d.group); err != nil {
 			return nil, err
 		}
-		until := d.config.Window * time.Duration(part) / (2 * queriesMax)
-		if part == queriesMax {
+		until := d.config.Window * time.Duration(part) / (2 * maxQueries)
+		if part == maxQueries {
 			until = d.config.Window
 		}
 		if err := d.collect(ctx, s, &c, begun.Add(until)); err != nil {
@@ -226,15 +226,15 @@ func (d *Discovery) ask(ctx context.Context, n nonce, service string) ([]discove
 	return slices.SortedFunc(maps.Keys(c.found), discovery.Target.Compare), nil
 }
 
-// collection holds what one lookup has received.
-type collection struct {
+// lookupResult holds what one lookup has received.
+type lookupResult struct {
 	nonce   nonce
 	packets int
 	found   map[discovery.Target]bool
 }
 
 // collect takes answers until a moment.
-func (d *Discovery) collect(ctx context.Context, s socket, c *collection, until time.Time) error {
+func (d *Discovery) collect(ctx context.Context, s socket, c *lookupResult, until time.Time) error {
 	if err := s.SetReadDeadline(until); err != nil {
 		return err
 	}
@@ -247,8 +247,8 @@ func (d *Discovery) collect(ctx context.Context, s socket, c *collection, until 
 		case err != nil:
 			return err
 		}
-		if c.packets++; c.packets > packetsMax {
-			return fmt.Errorf("more than %d datagrams arrived", packetsMax)
+		if c.packets++; c.packets > maxPackets {
+			return fmt.Errorf("more than %d datagrams arrived", maxPackets)
 		}
 		n, list, err := readAnswer(packet[:size], from.Addr())
 		if err != nil || n != c.nonce {

@@ -76,9 +76,9 @@ func TestMulticastKeepsTheContract(t *testing.T) {
 			if n < discovery.TargetsMax {
 				config.Window = 100 * time.Millisecond
 			}
-			for from := 0; from < n; from += announceMax {
+			for from := 0; from < n; from += maxAnnounce {
 				var announce []string
-				for i := from; i < min(n, from+announceMax); i++ {
+				for i := from; i < min(n, from+maxAnnounce); i++ {
 					announce = append(announce, fmt.Sprintf("node-%d:7946", i))
 				}
 				start(t, network, settings(announce...))
@@ -119,9 +119,9 @@ func TestNodesFindEachOther(t *testing.T) {
 				require.NoError(t, err)
 				require.Empty(t, found.List)
 				require.Equal(t, "nobody answered to 239.255.71.82:7947 within 500ms", found.Reason)
-				require.EqualValues(t, queriesMax, first.Stats().Queries)
-				require.EqualValues(t, queriesMax, first.Stats().Answers)
-				require.EqualValues(t, queriesMax, first.Stats().Strange, "the inn is another service")
+				require.EqualValues(t, maxQueries, first.Stats().Queries)
+				require.EqualValues(t, maxQueries, first.Stats().Answers)
+				require.EqualValues(t, maxQueries, first.Stats().Strange, "the inn is another service")
 			})
 		})
 	}
@@ -228,7 +228,7 @@ func TestForgedAndMalformedAnswersAreIgnored(t *testing.T) {
 					{},
 					packet[:size],
 					packAnswer(n, []string{"0.0.0.0:1"}), packAnswer(n, []string{"6.6.6.6:0"}), packAnswer(n, []string{""}),
-					packAnswer(n, slices.Repeat([]string{"a:1"}, announceMax+1)), make([]byte, 9000),
+					packAnswer(n, slices.Repeat([]string{"a:1"}, maxAnnounce+1)), make([]byte, 9000),
 				} {
 					if _, err := stranger.WriteToUDPAddrPort(forged, from); err != nil {
 						t.Error(err)
@@ -238,7 +238,7 @@ func TestForgedAndMalformedAnswersAreIgnored(t *testing.T) {
 		})
 		d := start(t, network, settings(":7946"))
 		require.Equal(t, []string{"10.0.0.3:7946"}, lookup(t, d))
-		require.EqualValues(t, 10*queriesMax, d.Stats().Strange)
+		require.EqualValues(t, 10*maxQueries, d.Stats().Strange)
 		require.NoError(t, stranger.Close())
 		answering.Wait()
 	})
@@ -262,7 +262,7 @@ func TestFloodOfAnswersIsAnError(t *testing.T) {
 				if err != nil {
 					t.Errorf("the query: %v", err)
 				}
-				for i := range packetsMax + 1 {
+				for i := range maxPackets + 1 {
 					if _, err := stranger.WriteToUDPAddrPort(answer(n, i), from); err != nil {
 						t.Error(err)
 					}
@@ -349,7 +349,7 @@ func TestStartFailsWhereItCannotListen(t *testing.T) {
 
 func TestServiceWithoutNameIsRefused(t *testing.T) {
 	d := start(t, newMemoryNetwork(), settings())
-	for _, service := range []string{"", strings.Repeat("a", serviceBytesMax+1)} {
+	for _, service := range []string{"", strings.Repeat("a", maxServiceBytes+1)} {
 		_, err := d.Lookup(t.Context(), discovery.Query{Service: service})
 		require.ErrorContains(t, err, "not from 1 to 200")
 	}

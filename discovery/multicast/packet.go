@@ -33,10 +33,10 @@ const (
 	// packetBytes is the size of a query, and the largest size of an answer. Every network
 	// carries a datagram of that size in one piece.
 	packetBytes     = 1024
-	serviceBytesMax = 200
-	announceMax     = 16
-	// textBytesMax is the longest text, whose length is written as one byte.
-	textBytesMax = 255
+	maxServiceBytes = 200
+	maxAnnounce     = 16
+	// maxTextBytes is the longest text, whose length is written as one byte.
+	maxTextBytes = 255
 )
 
 var errPacket = errors.New("no datagram of this protocol")
@@ -73,7 +73,7 @@ func packQuery(n nonce, service string) []byte {
 // readQuery reads a query. A datagram that is smaller than the largest answer is no query.
 func readQuery(packet []byte) (n nonce, service string, err error) {
 	n, length, rest, err := split(packet, kindQuery)
-	if err != nil || len(packet) != packetBytes || length == 0 || length > serviceBytesMax {
+	if err != nil || len(packet) != packetBytes || length == 0 || length > maxServiceBytes {
 		return nonce{}, "", errPacket
 	}
 	return n, string(rest[:length]), nil
@@ -101,7 +101,7 @@ func answerBytes(announced []string) int {
 // readAnswer reads an answer that came from an address.
 func readAnswer(packet []byte, from netip.Addr) (nonce, []discovery.Target, error) {
 	n, count, rest, err := split(packet, kindAnswer)
-	if err != nil || count > announceMax {
+	if err != nil || count > maxAnnounce {
 		return nonce{}, nil, errPacket
 	}
 	var list []discovery.Target
@@ -137,8 +137,8 @@ func contactPoint(text string, from netip.Addr) (discovery.Target, error) {
 
 // checkAnnounced checks one text that is to be announced.
 func checkAnnounced(text string) error {
-	if len(text) > textBytesMax {
-		return fmt.Errorf("%s... has more than %d bytes", strconv.QuoteToASCII(text[:textBytesMax/4]), textBytesMax)
+	if len(text) > maxTextBytes {
+		return fmt.Errorf("%s... has more than %d bytes", strconv.QuoteToASCII(text[:maxTextBytes/4]), maxTextBytes)
 	}
 	if strings.HasPrefix(text, ":") {
 		text = "localhost" + text

@@ -21,7 +21,7 @@ import (
 	"github.com/quorate/quorate/downing/lease/internal/protocol"
 )
 
-const ownerBytesMax = 256
+const maxOwnerBytes = 256
 
 // Keeper asks for one lease, renews it and knows whether it is held. Use [NewKeeper]; Close it
 // in the end. It is safe for concurrent use.
@@ -64,7 +64,7 @@ func NewKeeper(store Store, config Config, name, owner string) (*Keeper, error) 
 	var faults field.Faults
 	faults.Add(config.Validate())
 	faults.Add(CheckName("name", name))
-	faults.Refuse(owner == "" || len(owner) > ownerBytesMax, "owner", "%q is empty or longer than %d bytes", field.Clip(owner), ownerBytesMax)
+	faults.Refuse(owner == "" || len(owner) > maxOwnerBytes, "owner", "%q is empty or longer than %d bytes", field.Clip(owner), maxOwnerBytes)
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}

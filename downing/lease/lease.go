@@ -48,18 +48,18 @@ type Answer struct {
 	TTL time.Duration
 }
 
-const nameBytesMax = 63
+const maxNameBytes = 63
 
 // CheckName refuses what cannot be the name of a lease in every store. Names have at most 63
 // letters in lower case, digits and hyphens, and neither begin nor end with a hyphen. The
 // error is a [field.Error] at the key.
 func CheckName(key, name string) error {
-	good := name != "" && len(name) <= nameBytesMax && name[0] != '-' && name[len(name)-1] != '-'
+	good := name != "" && len(name) <= maxNameBytes && name[0] != '-' && name[len(name)-1] != '-'
 	for _, r := range name {
 		good = good && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-')
 	}
 	if !good {
-		return field.Errorf(key, "%q is no name of a lease: letters in lower case, digits and hyphens, at most %d", field.Clip(name), nameBytesMax)
+		return field.Errorf(key, "%q is no name of a lease: letters in lower case, digits and hyphens, at most %d", field.Clip(name), maxNameBytes)
 	}
 	return nil
 }

@@ -222,7 +222,7 @@ func describe(t reflect.Type) string {
 	}
 }
 
-const shownMax = 100
+const maxShown = 100
 
 // show prints a value as it was given, shortened.
 func show(v any) string {
@@ -230,8 +230,8 @@ func show(v any) string {
 	if err != nil {
 		return fmt.Sprintf("a value of type %T", v)
 	}
-	if len(text) > shownMax {
-		return strings.ToValidUTF8(string(text[:shownMax]), "") + "..."
+	if len(text) > maxShown {
+		return strings.ToValidUTF8(string(text[:maxShown]), "") + "..."
 	}
 	return string(text)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
 // Config says how a producer works. [Default] returns a usable one.
@@ -97,10 +97,10 @@ func (c Config) validate() error {
 	return errors.Join(faults...)
 }
 
-// courier returns the bounds of the machine.
-func (c Config) courier() courier.Config {
-	return courier.Config{
-		Letters: c.Messages, Bytes: c.Bytes, PerEntity: c.PerEntity, Frame: c.Frame, FrameBytes: c.FrameBytes,
+// outbox returns the bounds of the machine.
+func (c Config) outbox() producer.Config {
+	return producer.Config{
+		Messages: c.Messages, Bytes: c.Bytes, PerEntity: c.PerEntity, Frame: c.Frame, FrameBytes: c.FrameBytes,
 		Calls: c.Calls, RetryMin: c.RetryMin, RetryMax: c.RetryMax,
 	}
 }

@@ -75,15 +75,15 @@ func (e *entity[M]) ReceiveTimeout(c *sharding.Context) error {
 	return nil
 }
 
-// luggage is what an entity takes along.
-type luggage struct {
+// entitySnapshot is the snapshot of an entity with its inbox.
+type entitySnapshot struct {
 	Seen   []Seen `json:"seen,omitempty"`
 	Memory []byte `json:"memory,omitempty"` // Empty: the entity gave none.
 }
 
 // Snapshot implements [sharding.Snapshotter].
 func (e *entity[M]) Snapshot(c *sharding.Context) ([]byte, error) {
-	l := luggage{Seen: e.inbox.Seen}
+	l := entitySnapshot{Seen: e.inbox.Seen}
 	if s, ok := e.of.(sharding.Snapshotter); ok {
 		var err error
 		if l.Memory, err = s.Snapshot(c); err != nil {
@@ -100,7 +100,7 @@ var errNoSnapshotter = errors.New("delivery: the entity has no method Restore")
 
 // Restore implements [sharding.Snapshotter].
 func (e *entity[M]) Restore(c *sharding.Context, snapshot []byte) error {
-	var l luggage
+	var l entitySnapshot
 	if err := json.Unmarshal(snapshot, &l); err != nil {
 		return fmt.Errorf("delivery: the snapshot: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
 // What goes between a producer and an entity, and its encoding: a Frame with messages, and the Ack that
@@ -60,15 +60,15 @@ type Ack struct {
 	demand    int    // How many messages the next frame may have.
 }
 
-// answer returns what a courier gets of an ack.
-func (a *Ack) answer() courier.Answer {
-	return courier.Answer{Session: courier.Session(a.session), Confirmed: a.confirmed, Demand: a.demand}
+// answer returns what an outbox gets of an ack.
+func (a *Ack) answer() producer.Answer {
+	return producer.Answer{Session: producer.Session(a.session), Confirmed: a.confirmed, Demand: a.demand}
 }
 
 // FrameMax is the largest number of messages of a frame.
 const FrameMax = 1000
 
-const encodedMax = 1 << 24 // More than any frame can have.
+const maxEncoded = 1 << 24 // More than any frame can have.
 
 // The numbers of the fields.
 const (
@@ -197,7 +197,7 @@ func (c codec[M]) setFrame(m *Frame[M], f *wire.Field) error {
 			case itemNumber:
 				i.number, err = f.Uint(^uint64(0))
 			case itemMessage:
-				encoded, err = f.Data(encodedMax)
+				encoded, err = f.Data(maxEncoded)
 			}
 			return err
 		})

@@ -13,7 +13,7 @@ import (
 
 // Each of these defects of the two machines makes a seed fail, and each of the driver a test.
 func TestMutantsAreCaught(t *testing.T) {
-	const courier, destination, inbox, producer = "internal/courier/courier.go", "internal/courier/destination.go", "inbox.go", "producer.go"
+	const outbox, queue, inbox, producer = "internal/producer/producer.go", "internal/producer/queue.go", "inbox.go", "producer.go"
 	const driver = "driver.go"
 	const seeds = "TestDeliveryUnderFaults"
 	var all []simulationtest.Mutant
@@ -22,31 +22,31 @@ func TestMutantsAreCaught(t *testing.T) {
 		edit       simulationtest.Edit
 	}{
 		{"an answer confirms the whole frame", seeds, simulationtest.Edit{
-			File: destination, Old: "			return i + 1, nil\n", New: "			if mutant(NAME) {\n				return d.size, nil\n			}\n			return i + 1, nil\n",
+			File: queue, Old: "			return i + 1, nil\n", New: "			if mutant(NAME) {\n				return q.size, nil\n			}\n			return i + 1, nil\n",
 		}},
 		{"a number beyond the frame confirms it", seeds, simulationtest.Edit{
-			File: destination, Old: "		if l.Number == a.Confirmed {\n", New: "		if l.Number == a.Confirmed || mutant(NAME) && i == d.size-1 && l.Number < a.Confirmed {\n",
+			File: queue, Old: "		if m.Number == a.Confirmed {\n", New: "		if m.Number == a.Confirmed || mutant(NAME) && i == q.size-1 && m.Number < a.Confirmed {\n",
 		}},
 		{"the session of an answer means nothing", seeds, simulationtest.Edit{
-			File: destination, Old: "	if a.Session != d.letters[0].Session {\n", New: "	if mutant(NAME) && a.Session != d.letters[0].Session {\n		return d.size, nil\n	}\n	if a.Session != d.letters[0].Session {\n",
+			File: queue, Old: "	if a.Session != q.messages[0].Session {\n", New: "	if mutant(NAME) && a.Session != q.messages[0].Session {\n		return q.size, nil\n	}\n	if a.Session != q.messages[0].Session {\n",
 		}},
 		{"a frame is as large as it may be, whatever the entity allows", seeds, simulationtest.Edit{
-			File: destination, Old: "	bytes := 0\n", New: "	bytes := 0\n	if mutant(NAME) {\n		d.credit = cfg.Frame\n	}\n",
+			File: queue, Old: "	bytes := 0\n", New: "	bytes := 0\n	if mutant(NAME) {\n		q.credit = cfg.Frame\n	}\n",
 		}},
-		{"a frame has letters of two sessions", seeds, simulationtest.Edit{
-			File: destination, Old: "l.Session != f.Session ||", New: "l.Session != f.Session && !mutant(NAME) ||",
+		{"a frame has messages of two sessions", seeds, simulationtest.Edit{
+			File: queue, Old: "m.Session != f.Session ||", New: "m.Session != f.Session && !mutant(NAME) ||",
 		}},
 		{"what goes on while a frame is under way", seeds, simulationtest.Edit{
-			File: courier, Old: "	if d.stage == idle && len(d.letters) > 0 {\n", New: "	if (d.stage == idle || mutant(NAME) && d.stage == underWay) && len(d.letters) > 0 {\n",
+			File: outbox, Old: "	if q.stage == idle && len(q.messages) > 0 {\n", New: "	if (q.stage == idle || mutant(NAME) && q.stage == underWay) && len(q.messages) > 0 {\n",
 		}},
 		{"a frame without an answer is given up", seeds, simulationtest.Edit{
-			File: courier, Old: "	d.credit = min(d.credit, 1)\n", New: "	d.credit = min(d.credit, 1)\n	if mutant(NAME) && len(d.letters) > 1 {\n		c.hold(-1, -d.letters[0].Bytes)\n		d.letters = d.letters[1:]\n	}\n",
+			File: outbox, Old: "	q.credit = min(q.credit, 1)\n", New: "	q.credit = min(q.credit, 1)\n	if mutant(NAME) && len(q.messages) > 1 {\n		o.hold(-1, -q.messages[0].Bytes)\n		q.messages = q.messages[1:]\n	}\n",
 		}},
 		{"an entity that was paused is never served again", seeds, simulationtest.Edit{
-			File: courier, Old: "	heap.Push(&c.paused, d)\n", New: "	if !mutant(NAME) || d.pauses < 6 {\n		heap.Push(&c.paused, d)\n	}\n",
+			File: outbox, Old: "	heap.Push(&o.paused, q)\n", New: "	if !mutant(NAME) || q.pauses < 6 {\n		heap.Push(&o.paused, q)\n	}\n",
 		}},
 		{"there is always room", seeds, simulationtest.Edit{
-			File: courier, Old: "	case c.letters >= c.cfg.Letters,\n", New: "	case mutant(NAME):\n	case c.letters >= c.cfg.Letters,\n",
+			File: outbox, Old: "	case o.messages >= o.cfg.Messages,\n", New: "	case mutant(NAME):\n	case o.messages >= o.cfg.Messages,\n",
 		}},
 		{"nothing is remembered", seeds, simulationtest.Edit{
 			File: inbox, Old: "	in.Seen = append(in.Seen, Seen{s, number})\n", New: "	if !mutant(NAME) {\n		in.Seen = append(in.Seen, Seen{s, number})\n	}\n",
@@ -68,7 +68,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			File: driver, Old: "	if err := d.cfg.Queue.Remove(ctx, ids); err != nil {\n", New: "	if err := d.cfg.Queue.Remove(ctx, ids); err != nil && !mutant(NAME) {\n",
 		}},
 		{"the room of a message that the queue refused is kept", "TestAQueueOutlivesItsProducer", simulationtest.Edit{
-			File: producer, Old: "		p.courier.Cancel(id, len(m.encoded))\n", New: "		if !mutant(NAME) {\n			p.courier.Cancel(id, len(m.encoded))\n		}\n",
+			File: producer, Old: "		p.outbox.Cancel(id, len(m.encoded))\n", New: "		if !mutant(NAME) {\n			p.outbox.Cancel(id, len(m.encoded))\n		}\n",
 		}},
 		{"nobody who waits for room is told", "TestAFullProducer", simulationtest.Edit{
 			File: producer, Old: "	p.freed()\n	p.rouse()\n", New: "	if !mutant(NAME) {\n		p.freed()\n	}\n	p.rouse()\n",
@@ -86,7 +86,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			Env: []string{"QUORATE_SEEDS=60", "QUORATE_SEED=", "QUORATE_FIRST_SEED="},
 		})
 	}
-	all = append(all, pullMutants()...)
+	all = append(all, workpoolMutants()...)
 	all = append(all, simulationtest.Mutant{
 		Name: "pauses grow without end", Package: "internal/retry", Tests: []string{"TestPauses"},
 		Edits: []simulationtest.Edit{{
@@ -97,9 +97,9 @@ func TestMutantsAreCaught(t *testing.T) {
 	simulationtest.RequireFound(t, ".", all)
 }
 
-// pullMutants are defects of the machine of a pool, which its own world finds.
-func pullMutants() (all []simulationtest.Mutant) {
-	const file = "internal/pull/pull.go"
+// workpoolMutants are defects of the machine of a pool, which its own world finds.
+func workpoolMutants() (all []simulationtest.Mutant) {
+	const file = "internal/workpool/workpool.go"
 	for _, m := range []struct{ name, test, old, to string }{
 		{"an answer confirms the whole frame of jobs", "TestJobsAreDoneUnderFaults", "			return i + 1, nil\n", "			if mutant(NAME) {\n				return len(w.frame), nil\n			}\n			return i + 1, nil\n"},
 		{"the jobs of a worker that does not answer are dropped", "TestJobsAreDoneUnderFaults", "	p.queue = slices.Insert(p.queue, 0, w.frame[n:]...)\n", "	if !mutant(NAME) || n > 0 {\n		p.queue = slices.Insert(p.queue, 0, w.frame[n:]...)\n	}\n"},
@@ -113,7 +113,7 @@ func pullMutants() (all []simulationtest.Mutant) {
 		{"a worker that failed is asked again at once", "TestTheJobsOfALostWorkerGoToAnother", "	w.due = now + retry", "	if mutant(NAME) {\n		w.pauses++\n		return\n	}\n	w.due = now + retry"},
 	} {
 		all = append(all, simulationtest.Mutant{
-			Name: m.name, Package: "internal/pull", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: file, Old: m.old, New: m.to}},
+			Name: m.name, Package: "internal/workpool", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: file, Old: m.old, New: m.to}},
 		})
 	}
 	return all

@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/delivery/internal/pull"
+	"github.com/quorate/quorate/sharding/delivery/internal/workpool"
 )
 
 // A pool is the driver of a machine: Submit puts jobs into the machine, next makes a call of each frame that it
-// wants sent, call asks the worker and tells the machine what it has answered. All decisions are those of package pull.
+// wants sent, call asks the worker and tells the machine what it has answered. All decisions are those of package
+// workpool.
 
 // Pool gives jobs to whichever of its workers is free: entities of a kind, each of which is given as many jobs as
 // its inbox takes, and no more until it has done them. It is safe for concurrent use.
@@ -34,7 +35,7 @@ import (
 type Pool[M any] struct {
 	*driver[M]
 
-	machine *pull.Pool[*job[M]] // Guarded by mu, as stats.
+	machine *workpool.Pool[*job[M]] // Guarded by mu, as stats.
 	stats   PoolStats
 }
 
@@ -64,7 +65,7 @@ func NewPool[M any](ctx context.Context, region *sharding.Region[*Frame[M]], wor
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool[M]{driver: d, machine: pull.New[*job[M]](pull.Config{
+	p := &Pool[M]{driver: d, machine: workpool.New[*job[M]](workpool.Config{
 		Jobs: cfg.Messages, Bytes: cfg.Bytes, Frame: cfg.Frame, FrameBytes: cfg.FrameBytes, RetryMin: cfg.RetryMin, RetryMax: cfg.RetryMax,
 	}, d.cfg.Rand)}
 	if err := p.SetWorkers(workers); err != nil {
@@ -183,7 +184,7 @@ func (p *Pool[M]) next(now time.Duration) func(context.Context) {
 }
 
 // call sends a frame and tells the machine how that has ended.
-func (p *Pool[M]) call(ctx context.Context, f pull.Frame[*job[M]]) {
+func (p *Pool[M]) call(ctx context.Context, f workpool.Frame[*job[M]]) {
 	frame := &Frame[M]{session: p.session, items: make([]item[M], len(f.Jobs))}
 	attempts := 0
 	for i, j := range f.Jobs {
@@ -191,9 +192,9 @@ func (p *Pool[M]) call(ctx context.Context, f pull.Frame[*job[M]]) {
 		attempts = max(attempts, j.Attempts)
 	}
 	ack, err := p.ask(ctx, f.To, frame)
-	var confirmed []pull.Job[*job[M]]
+	var confirmed []workpool.Job[*job[M]]
 	if err == nil && ack.session != p.session {
-		err = pull.ErrNonsense
+		err = workpool.ErrNonsense
 	}
 	if err == nil {
 		confirmed, err = p.confirm(ctx, f.To, ack)
@@ -201,12 +202,12 @@ func (p *Pool[M]) call(ctx context.Context, f pull.Frame[*job[M]]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		p.machine.Answered(time.Since(p.began), f.To, pull.Answer{Confirmed: ack.confirmed, Demand: ack.demand})
+		p.machine.Answered(time.Since(p.began), f.To, workpool.Answer{Confirmed: ack.confirmed, Demand: ack.demand})
 		p.stats.Confirmed += uint64(len(confirmed))
 	} else {
 		p.machine.Unanswered(time.Since(p.began), f.To)
 		p.stats.Failed++
-		if errors.Is(err, pull.ErrNonsense) {
+		if errors.Is(err, workpool.ErrNonsense) {
 			p.stats.Nonsense++
 		}
 	}
@@ -223,9 +224,9 @@ func (p *Pool[M]) call(ctx context.Context, f pull.Frame[*job[M]]) {
 }
 
 // confirm has the queue forget what an answer confirms, and returns it. Until the queue has, nothing is confirmed.
-func (p *Pool[M]) confirm(ctx context.Context, to string, ack *Ack) ([]pull.Job[*job[M]], error) {
+func (p *Pool[M]) confirm(ctx context.Context, to string, ack *Ack) ([]workpool.Job[*job[M]], error) {
 	p.mu.Lock()
-	confirmed, err := p.machine.Confirms(to, pull.Answer{Confirmed: ack.confirmed, Demand: ack.demand})
+	confirmed, err := p.machine.Confirms(to, workpool.Answer{Confirmed: ack.confirmed, Demand: ack.demand})
 	p.mu.Unlock()
 	if err != nil || len(confirmed) == 0 || p.cfg.Queue == nil {
 		return confirmed, err

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
-// A producer is the driver of a courier: Send puts messages into the courier, next makes a call of each frame that
-// it wants sent, call asks the entity and tells the courier what it has answered. All decisions are the courier's.
+// A producer is the driver of an outbox: Send puts messages into the outbox, next makes a call of each frame that
+// it wants sent, call asks the entity and tells the outbox what it has answered. All decisions are the outbox's.
 
 // The ways in which a message is not accepted, or not known to be handled.
 var (
@@ -53,12 +53,12 @@ type Producer[M any] struct {
 	// the order of their numbers. Capacity one. Not used without a queue.
 	turn chan struct{}
 
-	courier *courier.Courier[*parcel[M]] // Guarded by mu, as stats.
-	stats   Stats
+	outbox *producer.Outbox[*heldMessage[M]] // Guarded by mu, as stats.
+	stats  Stats
 }
 
-// parcel is what the courier holds of a message.
-type parcel[M any] struct {
+// heldMessage is a message that the outbox holds, with its encoding.
+type heldMessage[M any] struct {
 	message M
 	encoded []byte
 	told    chan struct{} // Nil, or closed when the message is confirmed.
@@ -73,17 +73,17 @@ func NewProducer[M any](ctx context.Context, region *sharding.Region[*Frame[M]],
 	}
 	p := &Producer[M]{
 		driver: d, turn: make(chan struct{}, 1),
-		courier: courier.New[*parcel[M]](d.cfg.courier(), courier.Session(d.session), d.cfg.Rand),
+		outbox: producer.New[*heldMessage[M]](d.cfg.outbox(), producer.Session(d.session), d.cfg.Rand),
 	}
 	last := map[Session]uint64{} // Of each session, the number before.
 	if err := p.load(ctx, func(e Entry, m M) error { return p.restore(e, m, last) }); err != nil {
 		return nil, err
 	}
-	go p.run(p.courier, p.next, "messages") // Ended by Close, which waits for it, or by the end of the node.
+	go p.run(p.outbox, p.next, "messages") // Ended by Close, which waits for it, or by the end of the node.
 	return p, nil
 }
 
-// restore gives the courier what the queue has of an earlier producer.
+// restore gives the outbox what the queue has of an earlier producer.
 func (p *Producer[M]) restore(e Entry, message M, last map[Session]uint64) error {
 	switch {
 	case e.Session == Session{}:
@@ -95,9 +95,9 @@ func (p *Producer[M]) restore(e Entry, message M, last map[Session]uint64) error
 		return err
 	}
 	last[e.Session] = e.Number
-	p.courier.Restore(e.To, courier.Letter[*parcel[M]]{
-		Session: courier.Session(e.Session), Number: e.Number,
-		Value: &parcel[M]{message: message, encoded: e.Message}, Bytes: len(e.Message),
+	p.outbox.Restore(e.To, producer.Message[*heldMessage[M]]{
+		Session: producer.Session(e.Session), Number: e.Number,
+		Value: &heldMessage[M]{message: message, encoded: e.Message}, Bytes: len(e.Message),
 	})
 	return nil
 }
@@ -134,14 +134,14 @@ func (p *Producer[M]) Deliver(ctx context.Context, id string, message M) error {
 
 // Flush waits until everything that was accepted is confirmed. The error wraps
 // [ErrUnconfirmed] or [ErrClosed].
-func (p *Producer[M]) Flush(ctx context.Context) error { return p.flush(ctx, p.courier) }
+func (p *Producer[M]) Flush(ctx context.Context) error { return p.flush(ctx, p.outbox) }
 
 // Stats returns the counts of the producer.
 func (p *Producer[M]) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stats
-	s.Held, s.Paused = p.courier.Held(), p.courier.Paused()
+	s.Held, s.Paused = p.outbox.Held(), p.outbox.Paused()
 	return s
 }
 
@@ -158,7 +158,7 @@ func (p *Producer[M]) send(ctx context.Context, id string, message M, told chan 
 	if err != nil {
 		return err
 	}
-	m := &parcel[M]{message, encoded, told}
+	m := &heldMessage[M]{message, encoded, told}
 	return p.accept(ctx, func() (<-chan struct{}, error) { return p.offer(ctx, id, m) }, fmt.Errorf("%w: to %q", ErrFull, id))
 }
 
@@ -170,15 +170,15 @@ func checkID(id string) error {
 	return nil
 }
 
-// offer puts a message into the courier if there is room. If there is none, it returns a channel that
+// offer puts a message into the outbox if there is room. If there is none, it returns a channel that
 // is closed when there may be.
-func (p *Producer[M]) offer(ctx context.Context, id string, m *parcel[M]) (<-chan struct{}, error) {
+func (p *Producer[M]) offer(ctx context.Context, id string, m *heldMessage[M]) (<-chan struct{}, error) {
 	if p.cfg.Queue != nil {
 		return p.enqueue(ctx, id, m)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	number, ok := p.courier.Reserve(id, len(m.encoded))
+	number, ok := p.outbox.Reserve(id, len(m.encoded))
 	if !ok {
 		return p.awaited(), nil
 	}
@@ -187,7 +187,7 @@ func (p *Producer[M]) offer(ctx context.Context, id string, m *parcel[M]) (<-cha
 }
 
 // enqueue is offer with a queue. Nobody else has a number meanwhile.
-func (p *Producer[M]) enqueue(ctx context.Context, id string, m *parcel[M]) (<-chan struct{}, error) {
+func (p *Producer[M]) enqueue(ctx context.Context, id string, m *heldMessage[M]) (<-chan struct{}, error) {
 	select {
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
@@ -200,11 +200,11 @@ func (p *Producer[M]) enqueue(ctx context.Context, id string, m *parcel[M]) (<-c
 	if room != nil {
 		return room, nil
 	}
-	err := p.cfg.Queue.Append(ctx, Entry{EntryID{Session(p.courier.Session()), number}, id, m.encoded})
+	err := p.cfg.Queue.Append(ctx, Entry{EntryID{Session(p.outbox.Session()), number}, id, m.encoded})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.courier.Cancel(id, len(m.encoded))
+		p.outbox.Cancel(id, len(m.encoded))
 		p.freed()
 		return nil, fmt.Errorf("%w: %w", ErrQueue, err)
 	}
@@ -216,36 +216,36 @@ func (p *Producer[M]) enqueue(ctx context.Context, id string, m *parcel[M]) (<-c
 func (p *Producer[M]) reserve(id string, size int) (uint64, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	number, ok := p.courier.Reserve(id, size)
+	number, ok := p.outbox.Reserve(id, size)
 	if !ok {
 		return 0, p.awaited()
 	}
 	return number, nil
 }
 
-// put gives a message to the courier. The caller holds mu.
-func (p *Producer[M]) put(id string, number uint64, m *parcel[M]) {
-	p.courier.Put(id, number, m, len(m.encoded))
+// put gives a message to the outbox. The caller holds mu.
+func (p *Producer[M]) put(id string, number uint64, m *heldMessage[M]) {
+	p.outbox.Put(id, number, m, len(m.encoded))
 	p.rouse()
 }
 
-// next returns the call of the next frame that the courier wants sent.
+// next returns the call of the next frame that the outbox wants sent.
 func (p *Producer[M]) next(now time.Duration) func(context.Context) {
-	f, ok := p.courier.Next(now)
+	f, ok := p.outbox.Next(now)
 	if !ok {
 		return nil
 	}
 	return func(ctx context.Context) { p.call(ctx, f) }
 }
 
-// call sends a frame and tells the courier how that has ended.
-func (p *Producer[M]) call(ctx context.Context, f courier.Frame[*parcel[M]]) {
-	frame := &Frame[M]{session: Session(f.Session), items: make([]item[M], len(f.Letters))}
-	for i, l := range f.Letters {
+// call sends a frame and tells the outbox how that has ended.
+func (p *Producer[M]) call(ctx context.Context, f producer.Frame[*heldMessage[M]]) {
+	frame := &Frame[M]{session: Session(f.Session), items: make([]item[M], len(f.Messages))}
+	for i, l := range f.Messages {
 		frame.items[i] = item[M]{l.Number, l.Value.message, l.Value.encoded}
 	}
 	ack, err := p.ask(ctx, f.To, frame)
-	var confirmed []courier.Letter[*parcel[M]]
+	var confirmed []producer.Message[*heldMessage[M]]
 	if err == nil {
 		confirmed, err = p.confirm(ctx, f.To, ack.answer())
 	}
@@ -253,12 +253,12 @@ func (p *Producer[M]) call(ctx context.Context, f courier.Frame[*parcel[M]]) {
 	defer p.mu.Unlock()
 	var pauses int
 	if err == nil {
-		pauses = p.courier.Answered(time.Since(p.began), f.To, ack.answer())
+		pauses = p.outbox.Answered(time.Since(p.began), f.To, ack.answer())
 		p.stats.Confirmed += uint64(len(confirmed))
 	} else {
-		pauses = p.courier.Unanswered(time.Since(p.began), f.To)
+		pauses = p.outbox.Unanswered(time.Since(p.began), f.To)
 		p.stats.Failed++
-		if errors.Is(err, courier.ErrNonsense) {
+		if errors.Is(err, producer.ErrNonsense) {
 			p.stats.Nonsense++
 		}
 	}
@@ -275,9 +275,9 @@ func (p *Producer[M]) call(ctx context.Context, f courier.Frame[*parcel[M]]) {
 }
 
 // confirm has the queue forget what an answer confirms, and returns it. Until the queue has, nothing is confirmed.
-func (p *Producer[M]) confirm(ctx context.Context, to string, a courier.Answer) ([]courier.Letter[*parcel[M]], error) {
+func (p *Producer[M]) confirm(ctx context.Context, to string, a producer.Answer) ([]producer.Message[*heldMessage[M]], error) {
 	p.mu.Lock()
-	confirmed, err := p.courier.Confirms(to, a)
+	confirmed, err := p.outbox.Confirms(to, a)
 	p.mu.Unlock()
 	if err != nil || len(confirmed) == 0 || p.cfg.Queue == nil {
 		return confirmed, err

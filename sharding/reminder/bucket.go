@@ -61,7 +61,7 @@ const (
 	stopLimit   = 2 * time.Second // For what is under way when the bucket moves.
 	tellLimit   = 5 * time.Second // For the message to itself: the mailbox has room, or the entity is gone.
 	reopenFirst = time.Second
-	reopenMost  = 30 * time.Second
+	maxReopen   = 30 * time.Second
 )
 
 var (
@@ -82,7 +82,7 @@ func (b *bucket) begin(c *sharding.Context) {
 		told: make(chan any, remind.Pages+s.cfg.InFlight), waits: map[uint64]chan<- []byte{},
 		machine: remind.New(remind.Config{
 			Pages: remind.Pages, InFlight: s.cfg.InFlight, RetryMin: s.cfg.RetryMin, RetryMax: s.cfg.RetryMax,
-			ReopenMin: reopenFirst, ReopenMax: reopenMost,
+			ReopenMin: reopenFirst, ReopenMax: maxReopen,
 		}),
 	}
 	l.ctx, l.cancel = bound.WithCancel(c.Context())

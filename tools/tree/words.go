@@ -27,12 +27,20 @@ var fieldWords string
 // rooms are the directories whose names are checked. One is added when its names have been gone through.
 func rooms() []string {
 	return []string{
-		"allocation", "client", "config", "config/field", "discovery", "downing", "downing/lease", "fd", "gossip", "machine",
-		"machine/component", "plugins", "plugins/host", "plugins/sdk", "rpc", "sharding", "sharding/internal/asking",
+		"allocation", "client", "client/internal/broker", "config", "config/field", "ddata", "ddata/durable",
+		"ddata/durable/internal/disk", "ddata/internal/table", "ddata/services/internal/reconciler", "ddata/services/pubsub",
+		"ddata/services/registry", "ddata/store", "discovery", "discovery/bootstrap", "discovery/dns", "discovery/etcd",
+		"discovery/follow", "discovery/kubernetes", "discovery/multicast", "downing", "downing/lease", "downing/lease/etcd",
+		"downing/lease/file", "downing/lease/kubernetes", "downing/lease/majority", "downing/lease/memory", "fd", "gateway",
+		"gateway/internal/exchange", "gossip", "machine", "machine/component", "plugins", "plugins/host", "plugins/sdk", "rpc",
+		"sharding", "sharding/delivery", "sharding/delivery/internal/producer", "sharding/delivery/internal/retry",
+		"sharding/delivery/internal/workpool", "sharding/epoch", "sharding/internal/asking", "sharding/internal/cell",
 		"sharding/internal/census", "sharding/internal/dispatch", "sharding/internal/explain", "sharding/internal/hosting",
-		"sharding/internal/leases", "sharding/internal/notes", "sharding/internal/storecalls", "sharding/internal/strategy",
-		"sharding/internal/telemetry", "sharding/internal/timers", "sharding/internal/workers", "sharding/reminder",
-		"sharding/singleton", "sharding/state", "transport", "transport/session",
+		"sharding/internal/leases", "sharding/internal/notes", "sharding/internal/passivation",
+		"sharding/internal/remembering", "sharding/internal/runtime", "sharding/internal/storecalls",
+		"sharding/internal/strategy", "sharding/internal/telemetry", "sharding/internal/timers", "sharding/internal/window",
+		"sharding/internal/workers", "sharding/reminder", "sharding/singleton", "sharding/state", "sharding/state/eventlog",
+		"transport", "transport/session",
 	}
 }
 

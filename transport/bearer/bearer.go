@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// tokensBytesMax bounds the file of tokens.
-	tokensBytesMax = 64 << 10
+	// maxTokensBytes bounds the file of tokens.
+	maxTokensBytes = 64 << 10
 	// othersWrite are the bits of a mode that let others than its owner write a file.
 	othersWrite = 0o022
 )
@@ -73,12 +73,12 @@ func Read(path string) (Tokens, error) {
 	if !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&othersWrite != 0 {
 		return Tokens{}, fmt.Errorf("%s has mode %s: it must be a file that only its owner writes (chmod 600)", path, info.Mode())
 	}
-	text, err := io.ReadAll(io.LimitReader(file, tokensBytesMax+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxTokensBytes+1))
 	if err != nil {
 		return Tokens{}, err
 	}
-	if len(text) > tokensBytesMax {
-		return Tokens{}, fmt.Errorf("%s has more than %d bytes", path, tokensBytesMax)
+	if len(text) > maxTokensBytes {
+		return Tokens{}, fmt.Errorf("%s has more than %d bytes", path, maxTokensBytes)
 	}
 	return parse(path, text)
 }

@@ -57,7 +57,7 @@ const (
 	// acceptor asks as often, by a ping of gRPC, which is an answer to the system as well.
 	controlAliveEvery = keepaliveTime
 
-	backoffMax = time.Second
+	maxBackoff = time.Second
 )
 
 // dialer opens pipes, each over a connection of its own.
@@ -180,7 +180,7 @@ func (d *dialled) Recv(in *session.Incoming) error {
 
 func (d *dialer) options(class transport.LaneClass, security credentials.TransportCredentials, connect func(context.Context, string) (net.Conn, error)) []rpc.DialOption {
 	pace := backoff.DefaultConfig
-	pace.BaseDelay, pace.MaxDelay = backoffMax/10, backoffMax
+	pace.BaseDelay, pace.MaxDelay = maxBackoff/10, maxBackoff
 	out := bufferBytes
 	if class == machine.LaneControl {
 		out = controlBufferBytes

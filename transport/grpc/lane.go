@@ -143,13 +143,13 @@ func negotiated(auth credentials.AuthInfo) string {
 }
 
 // others remembers the addresses that take messages over gRPC alone. It forgets all of
-// them when there are othersMax.
+// them when there are maxOthers.
 type others struct {
 	mu        sync.Mutex
 	addresses map[gossip.Address]struct{}
 }
 
-const othersMax = 4096
+const maxOthers = 4096
 
 // learn reports whether it is news that an address takes messages over gRPC alone.
 func (o *others) learn(a gossip.Address) bool {
@@ -158,7 +158,7 @@ func (o *others) learn(a gossip.Address) bool {
 	if _, ok := o.addresses[a]; ok {
 		return false
 	}
-	if o.addresses == nil || len(o.addresses) >= othersMax {
+	if o.addresses == nil || len(o.addresses) >= maxOthers {
 		o.addresses = make(map[gossip.Address]struct{})
 	}
 	o.addresses[a] = struct{}{}

@@ -52,8 +52,8 @@ func verifier(auth credentials.AuthInfo, identity mutual.Identity) func(string) 
 	}
 }
 
-// namesMax is how many names of a certificate are shown to people.
-const namesMax = 4
+// maxNames is how many names of a certificate are shown to people.
+const maxNames = 4
 
 // certificateOf describes the certificate that the peer has shown: its subject and the
 // first of its names. Empty without TLS.
@@ -63,8 +63,8 @@ func certificateOf(auth credentials.AuthInfo) string {
 		return ""
 	}
 	names, more := mutual.Names(c), ""
-	if len(names) > namesMax {
-		names, more = names[:namesMax], " and more"
+	if len(names) > maxNames {
+		names, more = names[:maxNames], " and more"
 	}
 	return fmt.Sprintf("%s for %s%s", c.Subject, strings.Join(names, ", "), more)
 }

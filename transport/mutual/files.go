@@ -34,8 +34,8 @@ const (
 	// apart: file systems have coarse clocks, and a second write within the same tick
 	// looks like the first.
 	freshFor = 2 * time.Second
-	// fileBytesMax bounds a file. A revocation list of 100,000 entries has 4 MB.
-	fileBytesMax = 16 << 20
+	// maxFileBytes bounds a file. A revocation list of 100,000 entries has 4 MB.
+	maxFileBytes = 16 << 20
 )
 
 // ErrRevoked is wrapped by the error of a handshake whose peer shows a certificate
@@ -257,8 +257,8 @@ func readFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() || info.Size() > fileBytesMax {
-		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", name, fileBytesMax)
+	if !info.Mode().IsRegular() || info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("%s is not a regular file of at most %d bytes", name, maxFileBytes)
 	}
 	return os.ReadFile(name)
 }

@@ -13,8 +13,8 @@ import (
 // node's own is queued for the writer (say, saying); what goes with a receipt waits for that
 // (attach). What has come either way is handed to its handlers at the end (hear).
 
-// answersMax bounds the bytes of the answers that wait for the next receipt.
-const answersMax = 4 << 10
+// maxAnswers bounds the bytes of the answers that wait for the next receipt.
+const maxAnswers = 4 << 10
 
 // Answer sends a message to a peer with the next receipt for that peer's lane, or, if the
 // peer spoke last with a receipt of its own, on the connection of this node's lane, see
@@ -73,7 +73,7 @@ func (q *queue) say(s transport.Service, encode func([]byte) []byte) bool {
 		return false
 	}
 	q.scratch = encode(q.scratch[:0])
-	if len(q.scratch) == 0 || len(q.said)+len(q.scratch) > answersMax {
+	if len(q.scratch) == 0 || len(q.said)+len(q.scratch) > maxAnswers {
 		return false
 	}
 	q.said = wire.AppendSaid(q.said, uint16(s), q.scratch)
@@ -113,7 +113,7 @@ func (a *accepted) attach(s transport.Service, encode func([]byte) []byte) bool 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.scratch = encode(a.scratch[:0])
-	if len(a.scratch) == 0 || len(a.answers)+len(a.scratch) > answersMax {
+	if len(a.scratch) == 0 || len(a.answers)+len(a.scratch) > maxAnswers {
 		return false
 	}
 	a.answers = wire.AppendAnswer(a.answers, uint16(s), a.scratch)

@@ -45,13 +45,13 @@ type inbound struct {
 // to any peer. A number beyond these bounds cannot come from an honest count, and
 // would leave no room above it for the numbers that follow.
 const (
-	sessionFirstMax = 1 << 48 // Numbers up to this one are always in bounds.
-	sessionJumpMax  = 1 << 32 // The largest step, from the number before or from sessionFirstMax.
+	maxSessionFirst = 1 << 48 // Numbers up to this one are always in bounds.
+	maxSessionJump  = 1 << 32 // The largest step, from the number before or from maxSessionFirst.
 )
 
 // jumps reports whether a session number is out of bounds.
 func (in *inbound) jumps(number uint64) bool {
-	return number > max(in.session, sessionFirstMax) && number-max(in.session, sessionFirstMax) > sessionJumpMax
+	return number > max(in.session, maxSessionFirst) && number-max(in.session, maxSessionFirst) > maxSessionJump
 }
 
 // accepted is one connection that a peer opened.

@@ -23,18 +23,18 @@ type cell struct {
 	kind     *kind
 	value    any
 	versions Versions
-	tomb     *tomb    // Nil for a live cell that never expired.
-	pending  *pending // Nil if no local update waits to be spread.
-	tick     uint32   // When the entry changed last.
-	rev      uint32   // Counts the changes of the entry.
-	size     uint32   // As in image.
-	guesses  uint16   // As in image.
+	tomb     *tombstone // Nil for a live cell that never expired.
+	pending  *pending   // Nil if no local update waits to be spread.
+	tick     uint32     // When the entry changed last.
+	rev      uint32     // Counts the changes of the entry.
+	size     uint32     // As in image.
+	guesses  uint16     // As in image.
 	state    State
 	changed  bool // The key is in the queue of those that changed.
 }
 
-// tomb is what a tombstone has, or a live cell that expired before.
-type tomb struct {
+// tombstone has the fields of a tombstone, and of a live cell that has expired before.
+type tombstone struct {
 	floor Versions
 	stamp uint64
 	mark  uint64 // The generation for which the tombstone is confirmed, zero for none.

@@ -15,7 +15,7 @@ var LifeOf = originOf
 // Check counts everything again that a table keeps up to date, and says what is wrong.
 func (t *Table) Check() error {
 	var entries, size int64
-	sums := map[uint64]tombSum{}
+	sums := map[uint64]tombstoneSum{}
 	for i := range t.buckets {
 		b := &t.buckets[i]
 		n, bytes, err := t.checkBucket(i, b, sums)
@@ -33,14 +33,14 @@ func (t *Table) Check() error {
 	return nil
 }
 
-func mapOf(m map[uint64]tombSum) map[uint64]tombSum {
+func mapOf(m map[uint64]tombstoneSum) map[uint64]tombstoneSum {
 	if m == nil {
-		return map[uint64]tombSum{}
+		return map[uint64]tombstoneSum{}
 	}
 	return m
 }
 
-func (t *Table) checkBucket(index int, b *bucket, sums map[uint64]tombSum) (entries, size int64, err error) {
+func (t *Table) checkBucket(index int, b *bucket, sums map[uint64]tombstoneSum) (entries, size int64, err error) {
 	var fresh bucket
 	for key, c := range b.cells {
 		m, keyHash := c.image(), HashKey(key)
@@ -56,7 +56,7 @@ func (t *Table) checkBucket(index int, b *bucket, sums map[uint64]tombSum) (entr
 		}
 		if m.state > Live {
 			s := sums[m.stamp]
-			sums[m.stamp] = tombSum{s.count + 1, s.sum + tombTerm(keyHash)}
+			sums[m.stamp] = tombstoneSum{s.count + 1, s.sum + tombTerm(keyHash)}
 		}
 		fresh.add(keyHash, &m, 1)
 		entries++

@@ -15,22 +15,22 @@ import (
 // The types of the values are code of programs, and may panic: here they are called for what comes from elsewhere or
 // lies in the table, and a panic is an error that is counted.
 
-// kinds are the types that a table has seen.
-type kinds struct {
+// kindSet has the types that a table has seen, by name.
+type kindSet struct {
 	known  atomic.Pointer[map[string]*kind] // By name. The map is never changed.
 	mu     sync.Mutex                       // Serialises those who replace known.
 	faults atomic.Int64                     // Panics.
 }
 
 // newKinds returns a set that has seen none.
-func newKinds() *kinds {
-	s := new(kinds)
+func newKinds() *kindSet {
+	s := new(kindSet)
 	s.known.Store(&map[string]*kind{})
 	return s
 }
 
 // of returns the kind of a type. A panic of the type is an error.
-func (s *kinds) of(typ crdt.Type) (k *kind, err error) {
+func (s *kindSet) of(typ crdt.Type) (k *kind, err error) {
 	if typ == nil {
 		return nil, fmt.Errorf("%w: no type", ErrValue)
 	}
@@ -53,7 +53,7 @@ func (s *kinds) of(typ crdt.Type) (k *kind, err error) {
 }
 
 // ofChange returns the kind of a change, if a table could have made it.
-func (s *kinds) ofChange(c *Change) (k *kind, err error) {
+func (s *kindSet) ofChange(c *Change) (k *kind, err error) {
 	defer s.caught(&err)
 	if err := checkKey(c.Key); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *kinds) ofChange(c *Change) (k *kind, err error) {
 }
 
 // caught makes an error of a panic of a type, in a defer statement.
-func (s *kinds) caught(err *error) {
+func (s *kindSet) caught(err *error) {
 	if p := recover(); p != nil {
 		s.faults.Add(1)
 		*err = fmt.Errorf("%w: panic: %v", ErrValue, p)
@@ -76,7 +76,7 @@ func (s *kinds) caught(err *error) {
 }
 
 // image returns the image of an entry, if a table could have made it.
-func (s *kinds) image(e *Entry) (m image, err error) {
+func (s *kindSet) image(e *Entry) (m image, err error) {
 	defer s.caught(&err)
 	if err := checkKey(e.Key); err != nil {
 		return m, err
@@ -104,7 +104,7 @@ func (s *kinds) image(e *Entry) (m image, err error) {
 
 // change returns the change of a record that was taken out, and about how many bytes
 // it is.
-func (s *kinds) change(p *pending) (c Change, bytes int, err error) {
+func (s *kindSet) change(p *pending) (c Change, bytes int, err error) {
 	defer s.caught(&err)
 	c = p.change()
 	const numbers = 40 // What a change has beside its key and its delta.
@@ -113,7 +113,7 @@ func (s *kinds) change(p *pending) (c Change, bytes int, err error) {
 
 // retire folds owners in the value of an image, if it has one, and in updates of it that wait
 // to be spread.
-func (s *kinds) retire(typ crdt.Type, m *image, p *pending, gone func(crdt.Origin) bool) (err error) {
+func (s *kindSet) retire(typ crdt.Type, m *image, p *pending, gone func(crdt.Origin) bool) (err error) {
 	defer s.caught(&err)
 	if m.state != Live {
 		return nil
@@ -129,7 +129,7 @@ func (s *kinds) retire(typ crdt.Type, m *image, p *pending, gone func(crdt.Origi
 // compact merges the deltas of a record without the bucket's mutex. Nobody else adds any
 // meanwhile, because the caller holds edit; if the record is taken out, what was merged is
 // not needed.
-func (s *kinds) compact(b *bucket, p *pending) {
+func (s *kindSet) compact(b *bucket, p *pending) {
 	var err error // Whoever takes the record out meets the same panic.
 	defer s.caught(&err)
 	b.mu.Lock()
@@ -145,7 +145,7 @@ func (s *kinds) compact(b *bucket, p *pending) {
 }
 
 // made works out the next image, and refuses what may not be; the maximum is that of its size, zero for none.
-func (s *kinds) made(
+func (s *kindSet) made(
 	key string, mine *image, k *kind, maximum int, taking func(mine *image) (image, Outcome),
 ) (next image, outcome Outcome, err error) {
 	outcome = Refused

@@ -46,8 +46,8 @@ type Table struct {
 
 	cfg     Config
 	self    crdt.Origin // The owner of the local updates.
-	kinds   kinds
-	tombs   tombs
+	kinds   kindSet
+	tombs   tombstoneSums
 	journal journal
 	tick    atomic.Uint32
 	entries atomic.Int64
@@ -200,11 +200,11 @@ func (t *Table) set(b *bucket, keyHash uint64, key string, c *cell, next *image)
 func sizeOf(m *image) uint32 { return uint32(min(m.size, math.MaxUint32)) }
 
 // next returns the tomb of a cell of which the image changes.
-func (t *tomb) next(before, next *image) *tomb {
+func (t *tombstone) next(before, next *image) *tombstone {
 	if next.state == Live && len(next.floor) == 0 {
 		return nil
 	}
-	n := &tomb{floor: next.floor, stamp: next.stamp}
+	n := &tombstone{floor: next.floor, stamp: next.stamp}
 	// A tombstone that has become another one is not the one that was confirmed.
 	if t != nil && before.state == next.state && before.floor.Equal(next.floor) {
 		n.mark = t.mark

@@ -5,23 +5,23 @@ package table
 
 import "sync"
 
-// tombs are the sums over the tombstones of a table, by stamp: stamps are generations, of
+// tombstoneSums has sums over the tombstones of a table, by stamp: stamps are generations, of
 // which there are few.
-type tombs struct {
+type tombstoneSums struct {
 	mu   sync.Mutex
-	sums map[uint64]tombSum
+	sums map[uint64]tombstoneSum
 	// confirmed says what the last Confirm has marked.
 	confirmed struct{ gen, hash uint64 }
 }
 
-// tombSum is how many tombstones have a stamp, and the sum of their terms.
-type tombSum struct {
+// tombstoneSum is how many tombstones have a stamp, and the sum of their terms.
+type tombstoneSum struct {
 	count int
 	sum   uint64
 }
 
 // add puts a tombstone into the sums; sign 1, or -1 to take it out.
-func (t *tombs) add(stamp, keyHash uint64, sign int) {
+func (t *tombstoneSums) add(stamp, keyHash uint64, sign int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.sums[stamp]
@@ -32,16 +32,16 @@ func (t *tombs) add(stamp, keyHash uint64, sign int) {
 		return
 	}
 	if t.sums == nil {
-		t.sums = make(map[uint64]tombSum)
+		t.sums = make(map[uint64]tombstoneSum)
 	}
 	t.sums[stamp] = s
 }
 
 // upTo returns the sums over all stamps up to one.
-func (t *tombs) upTo(stamp uint64) tombSum {
+func (t *tombstoneSums) upTo(stamp uint64) tombstoneSum {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all tombSum
+	var all tombstoneSum
 	for at, s := range t.sums {
 		if at <= stamp {
 			all.count += s.count

@@ -16,8 +16,8 @@ import (
 // sweep, an expiry, or because the bucket was dropped, the function runs again. Deletion and
 // expiry run nothing and take the mutex alone.
 
-// draft is a local update on its way.
-type draft struct {
+// pendingUpdate is a local update between its read and its write.
+type pendingUpdate struct {
 	bucket  *bucket
 	keyHash uint64
 	key     string
@@ -61,7 +61,7 @@ func (t *Table) Update(key string, typ crdt.Type, change func(at crdt.Origin, v 
 	if err != nil {
 		return Change{}, err
 	}
-	d := draft{keyHash: HashKey(key), key: key, kind: k}
+	d := pendingUpdate{keyHash: HashKey(key), key: key, kind: k}
 	d.bucket = &t.buckets[bucketOf(d.keyHash)]
 	d.bucket.edit.Lock()
 	defer d.bucket.edit.Unlock()
@@ -84,7 +84,7 @@ func (t *Table) Update(key string, typ crdt.Type, change func(at crdt.Origin, v 
 }
 
 // change returns the draft as a change: an empty one if nothing was made of it.
-func (d *draft) change(made bool) Change {
+func (d *pendingUpdate) change(made bool) Change {
 	c := Change{Key: d.key, Type: d.kind.typ, Origin: d.origin, From: d.count, To: d.count}
 	if made {
 		c.To, c.Delta, c.Whole = d.count+1, d.delta, d.kind.whole
@@ -93,7 +93,7 @@ func (d *draft) change(made bool) Change {
 }
 
 // read reads the cell.
-func (t *Table) read(d *draft) error {
+func (t *Table) read(d *pendingUpdate) error {
 	b := d.bucket
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +116,7 @@ func (t *Table) read(d *draft) error {
 }
 
 // see takes over what a cell says.
-func (d *draft) see(c *cell) {
+func (d *pendingUpdate) see(c *cell) {
 	d.cell, d.rev, d.versions, d.value, d.size, d.guesses = c, c.rev, c.versions, c.value, int(c.size), c.guesses
 }
 
@@ -128,7 +128,7 @@ func functionCaught(err *error) {
 }
 
 // run runs the function, and reports whether it has changed anything.
-func (d *draft) run(change func(at crdt.Origin, v any) (any, error), maximum int) (made bool, err error) {
+func (d *pendingUpdate) run(change func(at crdt.Origin, v any) (any, error), maximum int) (made bool, err error) {
 	v, typ := d.value, d.kind.typ
 	if v == nil {
 		v = typ.Zero()
@@ -180,7 +180,7 @@ func encodes(typ crdt.Type, v any) error {
 }
 
 // join joins the delta with the value. The maximum is that of its size.
-func (d *draft) join(maximum int) (err error) {
+func (d *pendingUpdate) join(maximum int) (err error) {
 	defer functionCaught(&err)
 	d.joined = d.delta
 	if d.value != nil {
@@ -191,7 +191,7 @@ func (d *draft) join(maximum int) (err error) {
 }
 
 // install makes the update. It reports false if the function has to run again.
-func (t *Table) install(d *draft) (bool, error) {
+func (t *Table) install(d *pendingUpdate) (bool, error) {
 	for {
 		if err := tooLarge(d.size, d.joinedSize, t.cfg.MaxValueBytes); err != nil {
 			return false, err
@@ -226,7 +226,7 @@ const (
 )
 
 // compare says what has become of the cell that a draft has read. The bucket is locked.
-func (t *Table) compare(d *draft) (reading, *cell) {
+func (t *Table) compare(d *pendingUpdate) (reading, *cell) {
 	c := d.bucket.cells[d.key]
 	origin, count, _ := d.bucket.own(t.self, c)
 	switch {
@@ -244,7 +244,7 @@ func (t *Table) compare(d *draft) (reading, *cell) {
 
 // put makes the update of the cell, nil for none. It returns the pending record if there are
 // so many deltas in it that they are to be merged. The bucket is locked.
-func (t *Table) put(d *draft, c *cell) (*pending, error) {
+func (t *Table) put(d *pendingUpdate, c *cell) (*pending, error) {
 	next := image{
 		state: Live, kind: d.kind, value: d.joined, size: d.joinedSize, guesses: d.joinedGuesses,
 		floor: c.floor(), versions: d.versions.with(d.origin, d.count+1),
@@ -277,7 +277,7 @@ func (t *Table) put(d *draft, c *cell) (*pending, error) {
 
 // advance is set for the next update of an origin to a live cell: the one
 // that is made a million times a second. Only the term of the origin changes.
-func (t *Table) advance(d *draft, c *cell, next *image) {
+func (t *Table) advance(d *pendingUpdate, c *cell, next *image) {
 	zero, expired := zeroTerm(c.versions, next.floor), next.floor.Of(d.origin)
 	before := originTerm(d.keyHash, d.origin, d.count, expired, zero)
 	count := 0
@@ -372,7 +372,7 @@ func (t *Table) Commit(key string, typ crdt.Type, base uint64, delta any) (Chang
 	if !typ.Is(delta) {
 		return Change{}, ErrValue
 	}
-	d := draft{keyHash: HashKey(key), key: key, kind: k}
+	d := pendingUpdate{keyHash: HashKey(key), key: key, kind: k}
 	d.bucket = &t.buckets[bucketOf(d.keyHash)]
 	d.bucket.edit.Lock()
 	defer d.bucket.edit.Unlock()

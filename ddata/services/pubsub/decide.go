@@ -13,7 +13,7 @@ import (
 // Who gets a message, without a clock and without I/O: rotations choose, plan puts together
 // what goes to one node.
 
-// rotation serves everybody in turn: it remembers who was served last and chooses the next
+// rotation is round robin over a list that changes: it remembers who was served last and chooses the next
 // in order, so that nobody is served twice before all others that were there all along, and
 // whoever comes or goes in between changes nothing for the rest.
 type rotation[K any] struct {

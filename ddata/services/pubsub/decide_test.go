@@ -121,13 +121,13 @@ func TestPlans(t *testing.T) {
 // and complete but for what is counted as dropped.
 func TestAnInboxLosesNothingSilently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		b := &inbox{most: rapid.IntRange(1, 4).Draw(t, "room"), policy: Policy(rapid.IntRange(0, int(policies)-1).Draw(t, "policy")), wake: make(chan struct{}, 1)}
+		b := &inbox{max: rapid.IntRange(1, 4).Draw(t, "room"), policy: Policy(rapid.IntRange(0, int(policies)-1).Draw(t, "policy")), wake: make(chan struct{}, 1)}
 		offered, refusals := 0, 0
 		var read []int
 		takeAll := func() {
 			queue, full, ended := b.take(nil)
 			require.False(t, ended)
-			require.Equal(t, len(queue) >= b.most, full)
+			require.Equal(t, len(queue) >= b.max, full)
 			for _, it := range queue {
 				n, err := strconv.Atoi(string(it.data))
 				require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestAnInboxLosesNothingSilently(t *testing.T) {
 				v, s := b.offerRemote(it)
 				require.NotEqual(t, refused, v)
 				_, waiting := b.losses()
-				require.Equal(t, s != open, waiting >= b.most && b.policy <= Fail)
+				require.Equal(t, s != open, waiting >= b.max && b.policy <= Fail)
 			default:
 				room := b.hasRoom()
 				v := b.offer(it)
@@ -156,7 +156,7 @@ func TestAnInboxLosesNothingSilently(t *testing.T) {
 				}
 			}
 			if lost, waiting := b.losses(); b.policy != Block {
-				require.LessOrEqual(t, waiting, b.most)
+				require.LessOrEqual(t, waiting, b.max)
 			} else {
 				require.Zero(t, lost)
 				require.Equal(t, offered-refusals, waiting+len(read))
@@ -171,7 +171,7 @@ func TestAnInboxLosesNothingSilently(t *testing.T) {
 
 // What comes to a subscriber that blocks beyond its room is bounded by its bytes.
 func TestWhatIsOnItsWayIsBounded(t *testing.T) {
-	b := &inbox{most: 1, policy: Block, wake: make(chan struct{}, 1)}
+	b := &inbox{max: 1, policy: Block, wake: make(chan struct{}, 1)}
 	big := item{data: make([]byte, 1<<20)}
 	for range 17 { // One has room, and with what each takes beside its data 15 more.
 		_, s := b.offerRemote(big)
@@ -194,14 +194,14 @@ func TestAMemberPausesOnlyTopicsOfThisNode(t *testing.T) {
 	e := &peer{p: p, node: from}
 	p.peers.Store(from, e)
 	p.known("mine")
-	in := inflow{p: p, from: from}
+	in := frameReader{p: p, from: from}
 	for i := range 10_000 {
-		in.signal(strconv.Itoa(i), stateMax)
+		in.signal(strconv.Itoa(i), maxState)
 	}
-	in.signal("mine", stateMax)
+	in.signal("mine", maxState)
 	require.LessOrEqual(t, len(e.paused), 1)
-	for range 2 * idleBeats {
-		ward{p}.Beat()
+	for range 2 * idleTicks {
+		subject{p}.Tick()
 	}
 	require.Empty(t, e.paused)
 }

@@ -44,7 +44,7 @@ func (p *PubSub) Explain(ctx context.Context, topic string) (Explanation, error)
 	if t, ok := p.topics.Load(topic); ok {
 		for _, b := range t.(*topicState).local.Load().all() {
 			lost, waiting := b.losses()
-			e.Subscribers = append(e.Subscribers, ExplainedSubscriber{b.group, b.policy.String(), b.most, waiting, lost})
+			e.Subscribers = append(e.Subscribers, ExplainedSubscriber{b.group, b.policy.String(), b.max, waiting, lost})
 		}
 	}
 	return e, nil

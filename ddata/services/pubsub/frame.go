@@ -11,10 +11,10 @@ import (
 // frame. A message without a topic is of the topic of the message before it, so that a row
 // of messages of one topic names it once.
 
-// What names and frames may have.
+// The bounds of names, in bytes, and of frames.
 const (
-	nameMax   = 255
-	groupsMax = 1024 // Of one message.
+	maxName   = 255
+	maxGroups = 1024 // Of one message.
 )
 
 // The fields of a frame, of a message, and of a signal.
@@ -39,7 +39,8 @@ type message struct {
 	narrow bool     // The subscribers on the node that are in no group do not get it.
 }
 
-// reading is a frame that is being read. It is made once: fields and messages of two bytes each are cheap to send.
+// reading is the decoder of a frame. It is made once for all messages of a frame: fields and messages of two bytes each
+// are cheap to send.
 type reading struct {
 	message     message
 	field, part wire.Field
@@ -56,11 +57,11 @@ type signal struct {
 type state uint8
 
 const (
-	open     state = iota // They have.
+	open     state = iota // They have room.
 	blocking              // A publisher is to wait.
 	failing               // A publisher is to be told an error.
 
-	stateMax = failing
+	maxState = failing
 )
 
 // appendMessage appends a message. Last is the topic of the message before it in the frame.
@@ -104,7 +105,7 @@ func appendSignal(b []byte, topic string, s state) []byte {
 	return wire.End(b, at)
 }
 
-// receiver takes what a frame has in it. The message and its data are valid during the call
+// receiver is called with the contents of a frame. The message and its data are valid during the call
 // only.
 type receiver interface {
 	message(m *message)
@@ -168,8 +169,8 @@ func (m *message) set(f *wire.Field) (err error) {
 		m.data, err = f.Data(len(f.Bytes))
 		return err
 	case messageGroup:
-		if len(m.groups) == groupsMax {
-			return wire.Malformed("a message has more than %d groups", groupsMax)
+		if len(m.groups) == maxGroups {
+			return wire.Malformed("a message has more than %d groups", maxGroups)
 		}
 		m.groups = append(m.groups, "")
 		return readName(&m.groups[len(m.groups)-1], f)
@@ -196,7 +197,7 @@ func (s *signal) set(f *wire.Field) error {
 	case signalTopic:
 		return readName(&s.topic, f)
 	case signalState:
-		return wire.Set(&s.state, f, uint64(stateMax))
+		return wire.Set(&s.state, f, uint64(maxState))
 	default:
 		return nil
 	}
@@ -208,7 +209,7 @@ func readName(dst *string, f *wire.Field) error {
 	if f.Type == wire.BytesType && string(f.Bytes) == *dst && *dst != "" {
 		return nil
 	}
-	if err := wire.SetName(dst, f, nameMax); err != nil {
+	if err := wire.SetName(dst, f, maxName); err != nil {
 		return err
 	}
 	if *dst == "" {

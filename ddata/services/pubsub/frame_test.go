@@ -42,7 +42,7 @@ func frame(messages []message) (b []byte) {
 func TestAFrameIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want heard
-		name := rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 5, nameMax)
+		name := rapid.StringOfN(rapid.RuneFrom([]rune{' '}, unicode.PrintRanges...), 1, 5, maxName)
 		want.messages = rapid.SliceOf(rapid.Custom(func(t *rapid.T) message {
 			m := message{topic: rapid.SampledFrom([]string{"a", "b", name.Draw(t, "topic")}).Draw(t, "which"), narrow: rapid.Bool().Draw(t, "narrow")}
 			if data := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "data"); len(data) > 0 {
@@ -53,7 +53,7 @@ func TestAFrameIsReadAsItWasWritten(t *testing.T) {
 		})).Draw(t, "messages")
 		b := frame(want.messages)
 		for range rapid.IntRange(0, 3).Draw(t, "signals") {
-			topic, s := name.Draw(t, "topic"), state(rapid.IntRange(0, int(stateMax)).Draw(t, "state"))
+			topic, s := name.Draw(t, "topic"), state(rapid.IntRange(0, int(maxState)).Draw(t, "state"))
 			want.signal(topic, s)
 			b = appendSignal(b, topic, s)
 		}
@@ -80,7 +80,7 @@ func TestTheBytesOfAFrame(t *testing.T) {
 }
 
 func TestWhatIsMalformedIsRefused(t *testing.T) {
-	long := string(make([]byte, nameMax+1))
+	long := string(make([]byte, maxName+1))
 	for name, b := range map[string]string{
 		"a message without a topic": "\x0a\x03\x12\x01x",
 		"an empty topic":            "\x0a\x02\x0a\x00",
@@ -96,12 +96,12 @@ func TestWhatIsMalformedIsRefused(t *testing.T) {
 	} {
 		require.ErrorIs(t, readFrame([]byte(b), &heard{}), wire.ErrMalformed, name)
 	}
-	groups := message{topic: "a", groups: slices.Repeat([]string{"g"}, groupsMax+1)}
+	groups := message{topic: "a", groups: slices.Repeat([]string{"g"}, maxGroups+1)}
 	require.ErrorIs(t, readFrame(frame([]message{groups}), &heard{}), wire.ErrMalformed)
 	groups.groups = groups.groups[1:]
 	var got heard
 	require.NoError(t, readFrame(append(frame([]message{groups}), "\xaa\x06\x01x"...), &got), "fields of a later version are passed over")
-	require.Len(t, got.messages[0].groups, groupsMax)
+	require.Len(t, got.messages[0].groups, maxGroups)
 }
 
 func FuzzReadFrame(f *testing.F) {

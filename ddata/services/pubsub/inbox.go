@@ -64,38 +64,38 @@ const (
 
 // inbox holds the messages that wait for one subscriber.
 type inbox struct {
-	id     uint64 // Tells the inboxes of a node apart; later ones have higher numbers.
+	id     uint64 // Unique among the inboxes of the node, rising.
 	group  string
 	policy Policy
-	most   int           // How many messages may wait.
+	max    int           // How many messages may wait.
 	wake   chan struct{} // Holds one token when there may be something to take.
 
-	mu      sync.Mutex // Guards what follows; held for bookkeeping only.
-	queue   []item
-	beyond  int           // What messages take that came when there was no room.
-	lost    uint64        // Messages that were dropped.
-	emptied chan struct{} // Closed when the queue is taken; nil while nobody waits for that.
-	ended   bool
+	mu       sync.Mutex // Guards what follows; held for bookkeeping only.
+	queue    []item
+	overflow int           // Bytes of the messages taken beyond max.
+	lost     uint64        // Messages that were dropped.
+	emptied  chan struct{} // Closed when the queue is taken; nil while nobody waits for that.
+	ended    bool
 }
 
-// offer takes a message of this node.
+// offer puts a message of this node into the queue.
 func (b *inbox) offer(it item) verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.put(it, b.most)
+	return b.put(it, b.max)
 }
 
-// offerRemote takes a message of another node, and says what that node is to know of the
-// room that is left. If the publisher is to wait, messages that are on their way are taken
-// beyond the room.
+// offerRemote puts a message of another node into the queue, and returns the pressure that the node
+// is to know. If publishers wait when the queue is full, messages that are on their way then are
+// taken beyond the limit, up to overflowBytes.
 func (b *inbox) offerRemote(it item) (verdict, state) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	most := b.most
+	most := b.max
 	if b.policy == Block && len(b.queue) >= most {
 		size := len(it.data) + itemBytes
-		if b.beyond+size <= overflowBytes {
-			b.beyond += size
+		if b.overflow+size <= overflowBytes {
+			b.overflow += size
 			most = len(b.queue) + 1
 		}
 	}
@@ -107,10 +107,10 @@ func (b *inbox) offerRemote(it item) (verdict, state) {
 	return v, b.state()
 }
 
-// state says whether there is room. The caller holds mu.
+// state is pressure for callers that hold mu.
 func (b *inbox) state() state {
 	switch {
-	case len(b.queue) < b.most || b.ended:
+	case len(b.queue) < b.max || b.ended:
 		return open
 	case b.policy == Block:
 		return blocking
@@ -121,7 +121,7 @@ func (b *inbox) state() state {
 	}
 }
 
-// put puts a message into the queue if that has fewer than most.
+// put puts a message into the queue if that has fewer than most messages; else the policy decides.
 func (b *inbox) put(it item, most int) verdict {
 	v := taken
 	switch {
@@ -150,20 +150,20 @@ func (b *inbox) put(it item, most int) verdict {
 func (b *inbox) hasRoom() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue) < b.most
+	return len(b.queue) < b.max
 }
 
-// full reports what publishers are to know.
-func (b *inbox) full() state {
+// pressure says whether publishers must wait, fail or go on.
+func (b *inbox) pressure() state {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state()
 }
 
-// room waits until the queue was taken, or ctx ends.
-func (b *inbox) room(ctx context.Context) error {
+// waitForRoom waits until the subscriber has taken the queue, if that is full, or ctx ends.
+func (b *inbox) waitForRoom(ctx context.Context) error {
 	b.mu.Lock()
-	if len(b.queue) < b.most || b.ended {
+	if len(b.queue) < b.max || b.ended {
 		b.mu.Unlock()
 		return nil
 	}
@@ -185,8 +185,8 @@ func (b *inbox) room(ctx context.Context) error {
 func (b *inbox) take(empty []item) (queue []item, full, ended bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	queue, full = b.queue, len(b.queue) >= b.most
-	b.queue, b.beyond = empty, 0
+	queue, full = b.queue, len(b.queue) >= b.max
+	b.queue, b.overflow = empty, 0
 	b.release()
 	return queue, full, b.ended
 }

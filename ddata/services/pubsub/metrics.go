@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/machine/meter"
 )
 
-// observe has what a PubSub counts shown as metrics until stop.
+// observe registers the metrics of a PubSub until stop is called.
 func (p *PubSub) observe() (stop func()) {
 	m := meter.New(p.meters, "github.com/quorate/quorate/ddata/services/pubsub", p.self)
 	return meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return p.Stats() }, p.log)

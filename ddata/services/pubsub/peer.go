@@ -20,15 +20,15 @@ import (
 // is large. A lane that is full keeps the batch here; wait sends it when there is room.
 
 const (
-	// batchMost is the size from which on a batch leaves at once, and a message goes alone.
+	// maxBatch is the size from which on a batch leaves at once, and a message goes alone.
 	// A batch with one message more still is below the smallest frame.
-	batchMost = 24 << 10
+	maxBatch = 24 << 10
 	// pauseFor is how long a publisher waits for the word that there is room again: words
 	// may be lost, and the next message brings another one if there is none.
 	pauseFor = time.Second
 )
 
-// peer is the way to another node.
+// peer sends messages and signals to another node, in batches.
 type peer struct {
 	p    *PubSub
 	node gossip.NodeID
@@ -44,17 +44,17 @@ type peer struct {
 	last       string // The topic of the last one; "" at the beginning.
 	collecting bool   // The lane calls drain.
 	waiting    bool   // A goroutine waits for room in the lane.
-	paused     map[string]*pause
+	paused     map[string]*pausedTopic
 }
 
-// pause says that the subscribers of a topic on the node have no room.
-type pause struct {
+// pausedTopic is a topic whose subscribers on the node have no room.
+type pausedTopic struct {
 	state state
 	until time.Time
 	over  chan struct{} // Closed when there is room.
 }
 
-// newPeer returns the way to a node.
+// newPeer returns the peer for a node.
 func newPeer(p *PubSub, node gossip.NodeID) *peer {
 	e := &peer{p: p, node: node, lane: p.node.Transport().Lane(node, machine.LaneMessage)}
 	e.copy = func(dst []byte) []byte { return append(dst, e.batch...) }
@@ -97,7 +97,7 @@ func (e *peer) send(ctx context.Context, m *message, policy Policy) error {
 }
 
 // wait waits until there is room, or until asking again is worth it.
-func (h *pause) wait(ctx context.Context) error {
+func (h *pausedTopic) wait(ctx context.Context) error {
 	timer := time.NewTimer(time.Until(h.until))
 	defer timer.Stop()
 	select {
@@ -111,24 +111,24 @@ func (h *pause) wait(ctx context.Context) error {
 }
 
 // add puts a message into the batch, unless the topic is paused or the lane is full.
-func (e *peer) add(m *message) (*pause, error) {
+func (e *peer) add(m *message) (*pausedTopic, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if held := e.holds(m.topic); held != nil {
 		return held, nil
 	}
-	if len(e.batch) >= batchMost {
+	if len(e.batch) >= maxBatch {
 		if err := e.flush(); err != nil {
 			return nil, err
 		}
 	}
-	if m.size() >= batchMost {
+	if m.size() >= maxBatch {
 		return nil, e.alone(m)
 	}
 	e.batch = appendMessage(e.batch, m, e.last)
 	e.last = m.topic
 	e.messages++
-	if len(e.batch) < batchMost && (e.collecting || e.lane.Defer(e.drain)) {
+	if len(e.batch) < maxBatch && (e.collecting || e.lane.Defer(e.drain)) {
 		e.collecting = true
 		return nil, nil
 	}
@@ -139,7 +139,7 @@ func (e *peer) add(m *message) (*pause, error) {
 }
 
 // holds returns why no message of a topic is to be sent at present, nil for no reason.
-func (e *peer) holds(topic string) *pause {
+func (e *peer) holds(topic string) *pausedTopic {
 	held := e.paused[topic]
 	if held == nil {
 		return nil
@@ -175,7 +175,7 @@ func (e *peer) flush() error {
 	}
 	err := e.lane.Append(component.ServicePubsub, e.copy)
 	if errors.Is(err, transport.ErrFull) {
-		e.await()
+		e.sendWhenRoom()
 		return err
 	}
 	if err == nil {
@@ -183,15 +183,15 @@ func (e *peer) flush() error {
 	} else if e.messages > 0 && !errors.Is(err, transport.ErrTooLarge) { // That is the caller's error.
 		e.p.losses.add(lossNode, e.messages)
 	}
-	if cap(e.batch) > 4*batchMost {
+	if cap(e.batch) > 4*maxBatch {
 		e.batch = nil
 	}
 	e.batch, e.messages, e.last = e.batch[:0], 0, ""
 	return err
 }
 
-// await has the batch sent when the lane has room. The caller holds mu.
-func (e *peer) await() {
+// sendWhenRoom sends the batch as soon as the lane has room. The caller holds mu.
+func (e *peer) sendWhenRoom() {
 	if e.waiting {
 		return
 	}
@@ -213,7 +213,7 @@ func (e *peer) retry() (again bool) {
 	return again
 }
 
-// signal says to the node whether there is room in a topic.
+// signal tells the node whether the subscribers of a topic here have room.
 func (e *peer) signal(topic string, s state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -221,8 +221,8 @@ func (e *peer) signal(topic string, s state) {
 	_ = e.flush() // A word that is lost is not waited for longer than a pause lasts.
 }
 
-// hear takes the word of the node about a topic.
-func (e *peer) hear(topic string, s state) {
+// handleSignal handles a signal of the node about a topic.
+func (e *peer) handleSignal(topic string, s state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if held := e.paused[topic]; held != nil {
@@ -233,7 +233,7 @@ func (e *peer) hear(topic string, s state) {
 		return
 	}
 	if e.paused == nil {
-		e.paused = map[string]*pause{}
+		e.paused = map[string]*pausedTopic{}
 	}
-	e.paused[topic] = &pause{s, time.Now().Add(pauseFor), make(chan struct{})}
+	e.paused[topic] = &pausedTopic{s, time.Now().Add(pauseFor), make(chan struct{})}
 }

@@ -55,8 +55,8 @@ func NewTopic[T any](p *PubSub, name string, codec Codec[T], opts ...TopicOption
 
 // checkName returns an error for a name that nothing can have.
 func checkName(what, name string) error {
-	if name == "" || len(name) > nameMax || !gossip.IsName(name) {
-		return fmt.Errorf("%w: %s %.300q is not a text of 1 to %d bytes of UTF-8, of characters that print", ErrName, what, name, nameMax)
+	if name == "" || len(name) > maxName || !gossip.IsName(name) {
+		return fmt.Errorf("%w: %s %.300q is not a text of 1 to %d bytes of UTF-8, of characters that print", ErrName, what, name, maxName)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (t *Topic[T]) Publish(ctx context.Context, v T) error {
 	if err != nil {
 		return &CodecError{t.name, t.p.self, err}
 	}
-	if cap(data) <= batchMost {
+	if cap(data) <= maxBatch {
 		*buffer = data[:0]
 	}
 	state := t.state.Load()
@@ -92,12 +92,12 @@ func (t *Topic[T]) Publish(ctx context.Context, v T) error {
 		}
 		t.state.Store(state)
 	}
-	r := run{p: t.p, t: state, policy: t.policy, m: message{topic: t.name, data: data}}
+	r := delivery{p: t.p, t: state, policy: t.policy, m: message{topic: t.name, data: data}}
 	return r.publish(ctx)
 }
 
-// run is the way of one message to all who get it.
-type run struct {
+// delivery is the publication of one message to all who get it.
+type delivery struct {
 	p        *PubSub
 	t        *topicState
 	policy   Policy
@@ -106,7 +106,7 @@ type run struct {
 }
 
 // publish sends the message. It keeps nothing of the data.
-func (r *run) publish(ctx context.Context) error {
+func (r *delivery) publish(ctx context.Context) error {
 	p, t := r.p, r.t
 	if size := len(r.m.data); size > p.largest {
 		return fmt.Errorf("%w: topic %q: %d bytes, at most %d are allowed", ErrTooLarge, t.name, size, p.largest)
@@ -137,7 +137,7 @@ func (r *run) publish(ctx context.Context) error {
 }
 
 // err returns the error of what has failed.
-func (r *run) err() error {
+func (r *delivery) err() error {
 	for _, f := range r.failures {
 		if errors.Is(f.Err, transport.ErrTooLarge) {
 			return fmt.Errorf("%w: topic %q: %w", ErrTooLarge, r.t.name, f.Err)
@@ -146,15 +146,15 @@ func (r *run) err() error {
 	return &PublishError{r.t.name, r.failures}
 }
 
-// failed notes an error, if it is one.
-func (r *run) failed(node gossip.NodeID, group string, err error) {
+// failed records an error; nil is ignored.
+func (r *delivery) failed(node gossip.NodeID, group string, err error) {
 	if err != nil {
 		r.failures = append(r.failures, Failure{node, group, err})
 	}
 }
 
 // here gives the message to the subscribers on this node.
-func (r *run) here(ctx context.Context, plain bool, groups []string) {
+func (r *delivery) here(ctx context.Context, plain bool, groups []string) {
 	if plain || len(groups) > 0 {
 		it := item{r.p.self, slices.Clone(r.m.data)}
 		r.failed(r.p.self, "", r.t.deliver(ctx, it, plain, groups))
@@ -162,7 +162,7 @@ func (r *run) here(ctx context.Context, plain bool, groups []string) {
 }
 
 // grouped sends the message to all nodes that plan names.
-func (r *run) grouped(ctx context.Context, to *route) {
+func (r *delivery) grouped(ctx context.Context, to *route) {
 	r.t.mu.Lock()
 	targets := plan(to.nodes, to.groups, r.t.turns)
 	r.t.mu.Unlock()
@@ -189,7 +189,7 @@ func (r *run) grouped(ctx context.Context, to *route) {
 
 // instead sends the message to another node of a group, since the one whose turn it was has
 // failed.
-func (r *run) instead(ctx context.Context, to *route, group string, node gossip.NodeID, why error) {
+func (r *delivery) instead(ctx context.Context, to *route, group string, node gossip.NodeID, why error) {
 	i := slices.IndexFunc(to.groups, func(g groupRoute) bool { return g.name == group })
 	r.m.narrow, r.m.groups = true, []string{group}
 	for _, other := range to.groups[i].nodes {

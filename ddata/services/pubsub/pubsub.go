@@ -15,7 +15,7 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
-	"github.com/quorate/quorate/ddata/services/internal/keeper"
+	"github.com/quorate/quorate/ddata/services/internal/reconciler"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/component"
@@ -23,7 +23,7 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// The file makes a [PubSub] and ends it, and has what its keeper asks of it. Publishing is in
+// The file makes a [PubSub] and ends it, and has what its reconciler asks of it. Publishing is in
 // publish.go, subscriptions are in subscription.go, and receive.go has what comes from other
 // nodes.
 
@@ -35,12 +35,12 @@ const componentName = "pubsub"
 
 // PubSub is the part of one node in all topics.
 type PubSub struct {
-	data    *ddata.Replicator
-	node    *membership.Node
-	self    gossip.NodeID
-	log     *slog.Logger
-	largest int
-	keeper  *keeper.Keeper[content]
+	data       *ddata.Replicator
+	node       *membership.Node
+	self       gossip.NodeID
+	log        *slog.Logger
+	largest    int
+	reconciler *reconciler.Reconciler[content]
 
 	topics sync.Map // From names to *topicState; changed under mu.
 	peers  sync.Map // From nodes to *peer.
@@ -52,7 +52,7 @@ type PubSub struct {
 	mu      sync.Mutex // Guards what follows; held for bookkeeping only.
 	workers sync.WaitGroup
 	last    uint64 // The id of the last inbox.
-	beats   int
+	ticks   int
 	ended   bool
 
 	counters counters
@@ -94,13 +94,13 @@ func New(h ddata.Host, opts ...Option) (*PubSub, error) {
 	p.log = machine.LimitLog(p.log)
 	p.losses.log = p.log
 	var err error
-	if p.keeper, err = keeper.New(data, componentName, Prefix, ward{p}); err != nil {
+	if p.reconciler, err = reconciler.New(data, componentName, Prefix, subject{p}); err != nil {
 		p.cancel()
 		return nil, fmt.Errorf("pubsub: %w", err)
 	}
 	p.node.Transport().Handle(component.ServicePubsub, p.receive)
 	// The goroutines are owned by the PubSub and end with the node; AwaitEnd waits for them.
-	p.keeper.Run(p.ctx, &p.workers)
+	p.reconciler.Run(p.ctx, &p.workers)
 	go p.run(p.observe())
 	return p, nil
 }
@@ -158,11 +158,11 @@ func wrap(topic string, err error) error {
 	return fmt.Errorf("pubsub: topic %q: %w", topic, err)
 }
 
-// ward is a [PubSub] as its keeper knows it.
-type ward struct{ *PubSub }
+// subject implements [reconciler.Subject] for a [PubSub].
+type subject struct{ *PubSub }
 
-// Heard makes the route of a topic anew, if anybody here wants to know it.
-func (p ward) Heard(name string) {
+// Changed refreshes the route of a topic that is used here.
+func (p subject) Changed(name string) {
 	t, ok := p.topics.Load(name)
 	if !ok {
 		return
@@ -173,13 +173,13 @@ func (p ward) Heard(name string) {
 }
 
 // Names returns the topics with subscribers or publishers on this node.
-func (p ward) Names() (names []string) {
+func (p subject) Names() (names []string) {
 	p.each(func(t *topicState) { names = append(names, t.name) })
 	return names
 }
 
-// Members makes all routes anew, and forgets the ways to nodes that are gone.
-func (p ward) Members() {
+// Members refreshes all routes, and drops the peers of nodes that are gone.
+func (p subject) Members() {
 	state := p.node.State()
 	p.peers.Range(func(node, _ any) bool {
 		if state.Member(node.(gossip.NodeID)) == nil {
@@ -188,19 +188,19 @@ func (p ward) Members() {
 		return true
 	})
 	for _, name := range p.Names() {
-		p.Heard(name)
+		p.Changed(name)
 	}
 }
 
-// idleBeats is for how many beats a topic is remembered to which nobody publishes.
-const idleBeats = 60
+// idleTicks is for how many ticks a topic is remembered to which nobody publishes.
+const idleTicks = 60
 
-// Beat forgets topics that nobody uses, and logs what was dropped.
-func (p ward) Beat() {
+// Tick forgets topics that nobody uses, and logs what was dropped.
+func (p subject) Tick() {
 	p.losses.flush()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.beats++; p.beats%idleBeats != 0 {
+	if p.ticks++; p.ticks%idleTicks != 0 {
 		return
 	}
 	p.each(func(t *topicState) {
@@ -208,32 +208,32 @@ func (p ward) Beat() {
 			p.topics.Delete(t.name)
 			t.over.Store(true)
 			p.peers.Range(func(_, e any) bool {
-				e.(*peer).hear(t.name, open)
+				e.(*peer).handleSignal(t.name, open)
 				return true
 			})
 		}
 	})
 }
 
-// Mend has the value of a topic say of this node what is so.
-func (p ward) Mend(ctx context.Context, name string) bool {
+// Repair makes the value of a topic list the subscribers of this node.
+func (p subject) Repair(ctx context.Context, name string) bool {
 	c, err := p.content(ctx, name)
 	if err != nil {
 		return false
 	}
-	return p.right(c, name).nothing() || p.tell(ctx, name, ddata.Local()) == nil
+	return p.correctionOf(c, name).nothing() || p.tell(ctx, name, ddata.Local()) == nil
 }
 
-// fix is what is to be changed in a value for it to say of this node what is so.
-type fix struct {
+// correction is a change of the value of a topic, by which it lists the subscribers of this node.
+type correction struct {
 	add, remove []string // The groups to add this node to, and to remove it from.
 }
 
-// nothing reports whether nothing is to be changed.
-func (f fix) nothing() bool { return len(f.add) == 0 && len(f.remove) == 0 }
+// nothing reports whether the correction changes nothing.
+func (f correction) nothing() bool { return len(f.add) == 0 && len(f.remove) == 0 }
 
-// right returns what is to be changed in the value of a topic.
-func (p *PubSub) right(c content, name string) (f fix) {
+// correctionOf returns the correction of the value of a topic.
+func (p *PubSub) correctionOf(c content, name string) (f correction) {
 	l, self := new(local), p.self.String()
 	if t, ok := p.topics.Load(name); ok {
 		l = t.(*topicState).local.Load()
@@ -259,8 +259,8 @@ func (p *PubSub) right(c content, name string) (f fix) {
 // at once, the last one to change the value has looked last.
 func (p *PubSub) tell(ctx context.Context, name string, c ddata.Consistency) error {
 	self := p.self.String()
-	_, err := ddata.Update(ctx, p.data, p.keeper.Key(name), c, func(at crdt.Origin, v content) (content, error) {
-		r := p.right(v, name)
+	_, err := ddata.Update(ctx, p.data, p.reconciler.Key(name), c, func(at crdt.Origin, v content) (content, error) {
+		r := p.correctionOf(v, name)
 		for _, group := range r.add {
 			v = v.Add(at, group, self)
 		}
@@ -276,7 +276,7 @@ func (p *PubSub) tell(ctx context.Context, name string, c ddata.Consistency) err
 }
 
 // Nodes returns the nodes with subscribers in a value.
-func (p ward) Nodes(_ string, c content) (nodes []gossip.NodeID) {
+func (p subject) Nodes(_ string, c content) (nodes []gossip.NodeID) {
 	seen := map[string]bool{}
 	for _, text := range c.All() {
 		if seen[text] {
@@ -291,8 +291,8 @@ func (p ward) Nodes(_ string, c content) (nodes []gossip.NodeID) {
 }
 
 // Remove removes a node that is gone from a topic.
-func (p ward) Remove(ctx context.Context, name string, node gossip.NodeID) error {
-	_, err := ddata.Update(ctx, p.data, p.keeper.Key(name), ddata.Local(), func(_ crdt.Origin, v content) (content, error) {
+func (p subject) Remove(ctx context.Context, name string, node gossip.NodeID) error {
+	_, err := ddata.Update(ctx, p.data, p.reconciler.Key(name), ddata.Local(), func(_ crdt.Origin, v content) (content, error) {
 		for group := range v.Keys() {
 			v = v.Remove(group, node.String())
 		}

@@ -14,8 +14,8 @@ import (
 // traffic needs too, so that nothing here waits for a subscriber: one that has no room takes
 // what is on its way, and the publishers are told to wait, to fail, or nothing.
 
-// inflow is a frame of a node that is being read.
-type inflow struct {
+// frameReader delivers the contents of one frame of another node.
+type frameReader struct {
 	p    *PubSub
 	from gossip.NodeID
 	t    *topicState // Of the last message; nil if nobody here has subscribed to it.
@@ -24,7 +24,7 @@ type inflow struct {
 
 // receive takes a frame of a member.
 func (p *PubSub) receive(from gossip.NodeID, frame []byte) {
-	in := inflow{p: p, from: from}
+	in := frameReader{p: p, from: from}
 	if err := readFrame(frame, &in); err != nil {
 		p.counters.malformed.Add(1)
 		p.log.Warn("pubsub message dropped", "from", from.String(), "error", err)
@@ -32,7 +32,7 @@ func (p *PubSub) receive(from gossip.NodeID, frame []byte) {
 }
 
 // message gives a message to the subscribers.
-func (in *inflow) message(m *message) {
+func (in *frameReader) message(m *message) {
 	in.p.counters.received.Add(1)
 	if in.name != m.topic {
 		in.name, in.t = m.topic, nil
@@ -57,10 +57,10 @@ func (in *inflow) message(m *message) {
 	}
 }
 
-// signal takes the word of a node about its room. Of a topic to which nobody here publishes nothing is kept.
-func (in *inflow) signal(topic string, s state) {
+// signal handles a signal of a node about a topic. It is ignored when nobody here publishes to the topic.
+func (in *frameReader) signal(topic string, s state) {
 	if _, ok := in.p.topics.Load(topic); ok {
-		in.p.peer(in.from).hear(topic, s)
+		in.p.peer(in.from).handleSignal(topic, s)
 	}
 }
 

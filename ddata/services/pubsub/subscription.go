@@ -76,7 +76,7 @@ func (t *Topic[T]) subscribe(ctx context.Context, group string, opts []Subscribe
 	if o.room < 1 || o.policy >= policies {
 		return nil, fmt.Errorf("%w: room for %d messages, policy %s", ErrOption, o.room, o.policy)
 	}
-	b := &inbox{group: group, policy: o.policy, most: o.room, wake: make(chan struct{}, 1)}
+	b := &inbox{group: group, policy: o.policy, max: o.room, wake: make(chan struct{}, 1)}
 	state, err := t.p.enter(t.name, b)
 	if err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func (p *PubSub) enter(name string, b *inbox) (*topicState, error) {
 	return t, nil
 }
 
-// leave takes an inbox from its topic. The keeper tells the others if they cannot be told
+// leave takes an inbox from its topic. The reconciler tells the others if they cannot be told
 // at once.
 func (p *PubSub) leave(t *topicState, b *inbox) {
 	b.end()
 	p.mu.Lock()
 	t.local.Store(t.local.Load().without(b))
 	p.mu.Unlock()
-	p.keeper.Amiss(t.name)
+	p.reconciler.RepairLater(t.name)
 	p.start(func() { _ = p.tell(p.ctx, t.name, ddata.Local()) })
 	p.resume(t)
 }
@@ -147,7 +147,7 @@ func (s *Subscription[T]) fetch(ctx context.Context) error {
 	}
 	s.list = s.ready[:0]
 	s.ready, s.read = queue, 0
-	if cap(s.list) > 2*s.inbox.most {
+	if cap(s.list) > 2*s.inbox.max {
 		s.list = nil
 	}
 	if full {

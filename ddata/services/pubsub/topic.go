@@ -44,7 +44,7 @@ type topicState struct {
 	paused map[gossip.NodeID]told       // The nodes that know of subscribers without room.
 }
 
-// told is what a node was told of the room for a topic, and when.
+// told is the last signal about a topic that was sent to a node, and when.
 type told struct {
 	state state
 	at    time.Time
@@ -141,8 +141,8 @@ func (p *PubSub) known(name string) *topicState {
 	return t
 }
 
-// refresh makes the route of a topic anew. It waits for nobody else who does, and a route of an earlier read does not
-// take the place of that of a later one.
+// refresh reads the value of a topic and makes its route from it. It waits for nobody else who does, and a route of an
+// earlier read does not take the place of that of a later one.
 func (p *PubSub) refresh(ctx context.Context, t *topicState) error {
 	t.mu.Lock()
 	t.begun++
@@ -217,7 +217,7 @@ func whoGets(state *gossip.State, self gossip.NodeID, c content) (plain []gossip
 	return plain, groups
 }
 
-// peer returns the way to a node.
+// peer returns the peer for a node.
 func (p *PubSub) peer(node gossip.NodeID) *peer {
 	if e, ok := p.peers.Load(node); ok {
 		return e.(*peer)
@@ -280,7 +280,7 @@ func (t *topicState) offer(ctx context.Context, b *inbox, it item) error {
 		case b.policy == Fail:
 			return ErrSlow
 		}
-		if err := b.room(ctx); err != nil {
+		if err := b.waitForRoom(ctx); err != nil {
 			return err
 		}
 	}
@@ -327,7 +327,7 @@ func (t *topicState) pause(node gossip.NodeID, s state, now time.Time) bool {
 // It returns none while there is none.
 func (t *topicState) resumed() (nodes []gossip.NodeID) {
 	for _, b := range t.local.Load().all() {
-		if b.full() != open {
+		if b.pressure() != open {
 			return nil
 		}
 	}

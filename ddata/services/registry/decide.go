@@ -31,11 +31,11 @@ func roll(name string, c content) (all []Entry, malformed int) {
 		}
 		all = append(all, e)
 	}
-	slices.SortFunc(all, func(a, b Entry) int { return compare(a.ident(), b.ident()) })
+	slices.SortFunc(all, func(a, b Entry) int { return compare(a.entryID(), b.entryID()) })
 	return all, malformed
 }
 
-func compare(a, b ident) int {
+func compare(a, b entryID) int {
 	if c := a.node.Compare(b.node); c != 0 {
 		return c
 	}
@@ -80,14 +80,14 @@ type Event struct {
 }
 
 // told is what a subscriber was told of.
-type told map[ident]Entry
+type told map[entryID]Entry
 
 // learn returns what a subscriber is to be told when these are the entries, and takes it as
 // told: first what has vanished, then the rest, each by node and number.
 func (t told) learn(now []Entry) (events []Event) {
 	left := maps.Clone(t)
 	for _, e := range now {
-		i := e.ident()
+		i := e.entryID()
 		before, known := t[i]
 		delete(left, i)
 		switch {
@@ -111,7 +111,7 @@ func (t told) learn(now []Entry) (events []Event) {
 // doubts are entries that a subscriber was told of and that are missing in the latest answer of
 // another node, with the time since when. On a node that does not hold the name each answer may
 // come from another replica, and that replica may not have heard of the entry yet.
-type doubts map[ident]time.Time
+type doubts map[entryID]time.Time
 
 // doubtFor is how long an entry must be missing in the answers before the subscriber is told that
 // it has vanished.
@@ -119,11 +119,11 @@ const doubtFor = time.Second
 
 // fill returns the entries with those that are in doubt.
 func (d doubts) fill(all []Entry, t told, now time.Time) []Entry {
-	there := map[ident]bool{}
+	there := map[entryID]bool{}
 	for _, e := range all {
-		there[e.ident()] = true
+		there[e.entryID()] = true
 	}
-	maps.DeleteFunc(d, func(i ident, _ time.Time) bool { _, known := t[i]; return there[i] || !known })
+	maps.DeleteFunc(d, func(i entryID, _ time.Time) bool { _, known := t[i]; return there[i] || !known })
 	for _, i := range slices.SortedFunc(maps.Keys(t), compare) {
 		if there[i] {
 			continue

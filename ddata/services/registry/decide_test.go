@@ -39,7 +39,7 @@ func drawEntry(t *rapid.T) Entry {
 func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawEntry(t)
-		got, err := decode(e.Name, e.ident().place(), e.encode())
+		got, err := decode(e.Name, e.entryID().place(), e.encode())
 		require.NoError(t, err)
 		require.Equal(t, e, got)
 	})
@@ -48,7 +48,7 @@ func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 // The encoding is kept in data that nodes of several versions share.
 func TestTheBytesOfAnEntry(t *testing.T) {
 	e := Entry{Name: "mail", Address: "a:1", Node: nodeOf(15), ID: 7, Version: 3, Metadata: map[string]string{"zone": "b", "az": ""}}
-	require.Equal(t, "[::1]:7946#f/7", e.ident().place())
+	require.Equal(t, "[::1]:7946#f/7", e.entryID().place())
 	require.Equal(t, "\x0a\x03a:1"+"\x10\x03"+"\x1a\x04\x0a\x02az"+"\x1a\x09\x0a\x04zone\x12\x01b", string(e.encode()))
 }
 
@@ -56,23 +56,23 @@ func TestFaultsOfEntries(t *testing.T) {
 	good := Entry{Name: "mail", Address: "a:1"}
 	require.NoError(t, good.Validate())
 	many := map[string]string{}
-	for i := range itemsMax + 1 {
+	for i := range maxItems + 1 {
 		many[strings.Repeat("k", i+1)] = ""
 	}
 	for key, e := range map[string]Entry{
-		"name":     {Name: strings.Repeat("n", nameMax+1), Address: "a"},
+		"name":     {Name: strings.Repeat("n", maxName+1), Address: "a"},
 		"address":  {Name: "mail", Address: "\xff"},
 		"metadata": {Name: "mail", Address: "a", Metadata: many},
 	} {
 		got, _ := field.Of(e.Validate())
 		require.Equal(t, key, got)
 	}
-	require.Len(t, field.Parts(Entry{Metadata: map[string]string{"": "", "k": strings.Repeat("v", valueMax+1)}}.Validate()), 4)
+	require.Len(t, field.Parts(Entry{Metadata: map[string]string{"": "", "k": strings.Repeat("v", maxValue+1)}}.Validate()), 4)
 }
 
 func TestWhatMeansNothingIsPassedOver(t *testing.T) {
 	good := Entry{Name: "mail", Address: "a:1", Node: nodeOf(1), ID: 1, Version: 1}
-	c := content{}.Put(1, 1, good.ident().place(), good.encode())
+	c := content{}.Put(1, 1, good.entryID().place(), good.encode())
 	for place, b := range map[string]string{
 		"none": "", "a:1/2": "", nodeOf(1).String() + "/x": "", nodeOf(1).String() + "/2": "\x0a", nodeOf(1).String() + "/3": "",
 		nodeOf(1).String() + "/4": "\x0a\x01a\x1a\x00",
@@ -86,8 +86,8 @@ func TestWhatMeansNothingIsPassedOver(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	e := Entry{Name: "mail", Address: "a:1", Node: nodeOf(1), ID: 1, Version: 1, Metadata: map[string]string{"k": "v"}}
-	f.Add(e.ident().place(), e.encode())
-	f.Add(e.ident().place(), []byte("\x1a\x00"))
+	f.Add(e.entryID().place(), e.encode())
+	f.Add(e.entryID().place(), []byte("\x1a\x00"))
 	f.Fuzz(func(t *testing.T, place string, b []byte) {
 		e, err := decode("mail", place, b)
 		if err != nil {
@@ -95,7 +95,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		require.NoError(t, e.Validate())
-		again, err := decode("mail", e.ident().place(), e.encode())
+		again, err := decode("mail", e.entryID().place(), e.encode())
 		require.NoError(t, err)
 		require.Equal(t, e, again)
 	})
@@ -105,23 +105,23 @@ func FuzzDecode(f *testing.F) {
 // update is told twice, and those that were not told are counted.
 func TestEventsLeadToWhatIsThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		now, book, knows, versions := map[ident]Entry{}, told{}, map[ident]Entry{}, map[ident]uint64{}
+		now, book, knows, versions := map[entryID]Entry{}, told{}, map[entryID]Entry{}, map[entryID]uint64{}
 		for range rapid.IntRange(1, 30).Draw(t, "looks") {
 			for range rapid.IntRange(0, 4).Draw(t, "changes") {
 				e := drawEntry(t)
-				if before, there := now[e.ident()]; there && rapid.Bool().Draw(t, "vanishes") {
-					delete(now, before.ident())
+				if before, there := now[e.entryID()]; there && rapid.Bool().Draw(t, "vanishes") {
+					delete(now, before.entryID())
 					continue
 				}
-				e.Version = versions[e.ident()] + rapid.Uint64Range(1, 3).Draw(t, "updates")
-				now[e.ident()], versions[e.ident()] = e, e.Version
+				e.Version = versions[e.entryID()] + rapid.Uint64Range(1, 3).Draw(t, "updates")
+				now[e.entryID()], versions[e.entryID()] = e, e.Version
 			}
 			var list []Entry
 			for _, e := range now {
 				list = append(list, e)
 			}
 			for _, e := range book.learn(list) {
-				before, known := knows[e.Entry.ident()]
+				before, known := knows[e.Entry.entryID()]
 				switch e.Kind {
 				case Appeared:
 					require.False(t, known)
@@ -131,8 +131,8 @@ func TestEventsLeadToWhatIsThere(t *testing.T) {
 				case Vanished:
 					require.Equal(t, before, e.Entry)
 				}
-				if knows[e.Entry.ident()] = e.Entry; e.Kind == Vanished {
-					delete(knows, e.Entry.ident())
+				if knows[e.Entry.entryID()] = e.Entry; e.Kind == Vanished {
+					delete(knows, e.Entry.entryID())
 				}
 			}
 			require.Equal(t, now, knows)
@@ -176,7 +176,7 @@ func TestDoubts(t *testing.T) {
 func TestAConcurrentUpdateSurvivesARemoval(t *testing.T) {
 	const here = crdt.Origin(1)
 	e := Entry{Name: "mail", Address: "a:1", Node: nodeOf(1), ID: 1, Version: 1}
-	place := e.ident().place()
+	place := e.entryID().place()
 	a := content{}.Put(here, 1, place, e.encode())
 	b := a.Remove(place)
 	e.Version = 2

@@ -32,26 +32,26 @@ type Entry struct {
 	Version uint64        // How often the entry was set, from 1: updates count too.
 }
 
-// What an entry may have.
+// The bounds of an entry: the bytes of a name or an address, the items of metadata, the bytes of a value.
 const (
-	nameMax  = 255
-	itemsMax = 64
-	valueMax = 4096
+	maxName  = 255
+	maxItems = 64
+	maxValue = 4096
 )
 
 // Validate reports every fault of an entry in one error, each a [field.Error].
 func (e Entry) Validate() error {
 	var faults field.Faults
 	short := func(key, text string) {
-		faults.Refuse(text == "" || len(text) > nameMax || !gossip.IsName(text), key, "%.300q is not a text of 1 to %d bytes of UTF-8, of characters that print", text, nameMax)
+		faults.Refuse(text == "" || len(text) > maxName || !gossip.IsName(text), key, "%.300q is not a text of 1 to %d bytes of UTF-8, of characters that print", text, maxName)
 	}
 	short("name", e.Name)
 	short("address", e.Address)
-	faults.Refuse(len(e.Metadata) > itemsMax, "metadata", "%d items are more than %d", len(e.Metadata), itemsMax)
+	faults.Refuse(len(e.Metadata) > maxItems, "metadata", "%d items are more than %d", len(e.Metadata), maxItems)
 	for _, k := range slices.Sorted(maps.Keys(e.Metadata)) {
 		short("metadata", k)
 		v := e.Metadata[k]
-		faults.Refuse(len(v) > valueMax || !utf8.ValidString(v), "metadata", "what is at %.300q is no text of up to %d bytes of UTF-8", k, valueMax)
+		faults.Refuse(len(v) > maxValue || !utf8.ValidString(v), "metadata", "what is at %.300q is no text of up to %d bytes of UTF-8", k, maxValue)
 	}
 	return faults.Err()
 }
@@ -62,32 +62,32 @@ func (e Entry) clone() Entry {
 	return e
 }
 
-// ident tells all entries of a name apart.
-type ident struct {
+// entryID identifies an entry among those of its name.
+type entryID struct {
 	node gossip.NodeID
 	id   uint64
 }
 
-func (e Entry) ident() ident { return ident{e.Node, e.ID} }
+func (e Entry) entryID() entryID { return entryID{e.Node, e.ID} }
 
 // place returns the key of an entry in the map of its name.
-func (i ident) place() string { return i.node.String() + "/" + strconv.FormatUint(i.id, 10) }
+func (i entryID) place() string { return i.node.String() + "/" + strconv.FormatUint(i.id, 10) }
 
 // parsePlace returns what place was made of.
-func parsePlace(s string) (ident, error) {
+func parsePlace(s string) (entryID, error) {
 	cut := strings.LastIndexByte(s, '/')
 	if cut < 0 {
-		return ident{}, wire.Malformed("place %.300q", s)
+		return entryID{}, wire.Malformed("place %.300q", s)
 	}
 	node, err := gossip.ParseNodeID(s[:cut])
 	if err != nil {
-		return ident{}, wire.Malformed("place %.300q: %w", s, err)
+		return entryID{}, wire.Malformed("place %.300q: %w", s, err)
 	}
 	id, err := strconv.ParseUint(s[cut+1:], 10, 64)
 	if err != nil {
-		return ident{}, wire.Malformed("place %.300q: %w", s, err)
+		return entryID{}, wire.Malformed("place %.300q: %w", s, err)
 	}
-	return ident{node, id}, nil
+	return entryID{node, id}, nil
 }
 
 // The fields of an entry's content, and of an item of its metadata.
@@ -122,7 +122,7 @@ func decode(name, place string, b []byte) (Entry, error) {
 	err = wire.Each(b, func(f *wire.Field) error {
 		switch f.Number {
 		case fieldAddress:
-			return wire.SetText(&e.Address, f, nameMax)
+			return wire.SetText(&e.Address, f, maxName)
 		case fieldVersion:
 			return wire.Set(&e.Version, f, ^uint64(0))
 		case fieldItem:
@@ -146,9 +146,9 @@ func (e *Entry) item(f *wire.Field) error {
 	err := f.Each(func(f *wire.Field) error {
 		switch f.Number {
 		case itemKey:
-			return wire.SetText(&key, f, nameMax)
+			return wire.SetText(&key, f, maxName)
 		case itemValue:
-			return wire.SetText(&value, f, valueMax)
+			return wire.SetText(&value, f, maxValue)
 		default:
 			return nil
 		}
@@ -159,8 +159,8 @@ func (e *Entry) item(f *wire.Field) error {
 	if e.Metadata == nil {
 		e.Metadata = map[string]string{}
 	}
-	if len(e.Metadata) >= itemsMax {
-		return fmt.Errorf("more than %d items of metadata", itemsMax)
+	if len(e.Metadata) >= maxItems {
+		return fmt.Errorf("more than %d items of metadata", maxItems)
 	}
 	e.Metadata[key] = value
 	return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/machine/meter"
 )
 
-// observe has what a Registry counts shown as metrics until stop.
+// observe registers the metrics of a Registry until stop is called.
 func (r *Registry) observe() (stop func()) {
 	m := meter.New(r.meters, "github.com/quorate/quorate/ddata/services/registry", r.node.Self())
 	return meter.ObserveOrLog(m, metricsTable(), func(context.Context) Stats { return r.Stats() }, r.log)
@@ -52,7 +52,7 @@ func (r *Registry) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := Stats{
-		Registrations: len(r.own), Names: r.keeper.Held(),
+		Registrations: len(r.own), Names: r.reconciler.Held(),
 		Restored: r.counters.restored.Load(), Removed: r.counters.removed.Load(), Malformed: r.counters.malformed.Load(),
 	}
 	for _, all := range r.subs {

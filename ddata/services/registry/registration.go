@@ -14,15 +14,15 @@ import (
 )
 
 // The registry knows a registration before the entry is written, and forgets it before the entry
-// is removed: the keeper removes entries of this node that belong to no known registration.
+// is removed: the reconciler removes entries of this node that belong to no known registration.
 
 // Registration is an entry that this node has registered. Its methods are safe for
 // concurrent use, and wait for each other.
 type Registration struct {
-	r     *Registry
-	name  string
-	ident ident
-	busy  chan struct{} // Holds a token while somebody changes what follows.
+	r       *Registry
+	name    string
+	entryID entryID
+	busy    chan struct{} // Holds a token while somebody changes what follows.
 
 	entry  Entry
 	set    []byte // The content that was written last; nil while there is none.
@@ -44,7 +44,7 @@ func (r *Registry) Register(ctx context.Context, e Entry) (*Registration, error)
 		return nil, err
 	}
 	g.entry = e.clone()
-	g.entry.Node, g.entry.ID, g.entry.Version = g.ident.node, g.ident.id, 0
+	g.entry.Node, g.entry.ID, g.entry.Version = g.entryID.node, g.entryID.id, 0
 	if err := g.write(ctx, g.entry, r.consistency); err != nil {
 		g.closed = true
 		r.forget(g)
@@ -53,7 +53,7 @@ func (r *Registry) Register(ctx context.Context, e Entry) (*Registration, error)
 	return g, nil
 }
 
-// know gives a registration its number.
+// know numbers a registration and adds it to those of this node.
 func (r *Registry) know(g *Registration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,17 +61,17 @@ func (r *Registry) know(g *Registration) error {
 		return fmt.Errorf("%w: the node", ErrClosed)
 	}
 	r.last++
-	g.ident = ident{r.node.Self(), r.last}
-	r.own[g.ident.id] = g
+	g.entryID = entryID{r.node.Self(), r.last}
+	r.own[g.entryID.id] = g
 	return nil
 }
 
-// forget makes an entry one that the keeper removes.
+// forget drops a registration of this node, so that the reconciler removes its entry.
 func (r *Registry) forget(g *Registration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.own, g.ident.id)
-	r.keeper.Amiss(g.name) // Until the entry is seen to be gone.
+	delete(r.own, g.entryID.id)
+	r.reconciler.RepairLater(g.name) // Until the entry is seen to be gone.
 }
 
 // Entry returns what is registered.
@@ -108,7 +108,7 @@ func (g *Registration) Close(ctx context.Context) error {
 	defer g.free()
 	g.closed = true
 	g.r.forget(g)
-	place := g.ident.place()
+	place := g.entryID.place()
 	return g.r.change(ctx, g.name, g.r.consistency, func(_ crdt.Origin, c content) content { return c.Remove(place) })
 }
 
@@ -138,13 +138,13 @@ func (g *Registration) write(ctx context.Context, e Entry, c ddata.Consistency) 
 // put writes the entry as it is. The version is the time of the write: nobody else writes
 // at this place.
 func (g *Registration) put(ctx context.Context, c ddata.Consistency) error {
-	place, now, set := g.ident.place(), int64(g.entry.Version), g.set
+	place, now, set := g.entryID.place(), int64(g.entry.Version), g.set
 	return g.r.change(ctx, g.name, c, func(at crdt.Origin, v content) content { return v.Put(at, now, place, set) })
 }
 
-// mend puts the entry back if it is not as it was set, and reports whether it was, or was
+// repair puts the entry back if it is not as it was set, and reports whether it was, or was
 // put back.
-func (g *Registration) mend(ctx context.Context, c content) (ok bool) {
+func (g *Registration) repair(ctx context.Context, c content) (ok bool) {
 	select {
 	case g.busy <- struct{}{}:
 		defer g.free()
@@ -154,7 +154,7 @@ func (g *Registration) mend(ctx context.Context, c content) (ok bool) {
 	if g.closed {
 		return true
 	}
-	if have, _ := c.Get(g.ident.place()); bytes.Equal(have, g.set) {
+	if have, _ := c.Get(g.entryID.place()); bytes.Equal(have, g.set) {
 		return true
 	}
 	// What was read may be older than the last update: look again, now that none is made.
@@ -162,7 +162,7 @@ func (g *Registration) mend(ctx context.Context, c content) (ok bool) {
 	if err != nil {
 		return false
 	}
-	if have, _ := c.Get(g.ident.place()); bytes.Equal(have, g.set) {
+	if have, _ := c.Get(g.entryID.place()); bytes.Equal(have, g.set) {
 		return true
 	}
 	if g.put(ctx, ddata.Local()) != nil {

@@ -15,13 +15,13 @@ import (
 
 	"github.com/quorate/quorate/ddata"
 	"github.com/quorate/quorate/ddata/crdt"
-	"github.com/quorate/quorate/ddata/services/internal/keeper"
+	"github.com/quorate/quorate/ddata/services/internal/reconciler"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/membership"
 )
 
 // The file makes a [Registry], finds entries and ends. Registrations are in registration.go,
-// subscriptions in subscription.go, and ward.go has what the keeper asks of the registry.
+// subscriptions in subscription.go, and subject.go has what the reconciler asks of the registry.
 
 // Prefix is how the keys of the distributed data begin that the registry uses.
 const Prefix = "registry/"
@@ -44,7 +44,7 @@ type Registry struct {
 	node        *membership.Node
 	log         *slog.Logger
 	consistency ddata.Consistency
-	keeper      *keeper.Keeper[content]
+	reconciler  *reconciler.Reconciler[content]
 
 	ctx     context.Context //nolint:containedctx // Ends with the node, and with it what the goroutines wait for.
 	cancel  context.CancelFunc
@@ -91,12 +91,12 @@ func New(h ddata.Host, opts ...Option) (*Registry, error) {
 	r.log = machine.LimitLog(r.log)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	var err error
-	if r.keeper, err = keeper.New(data, componentName, Prefix, ward{r}); err != nil {
+	if r.reconciler, err = reconciler.New(data, componentName, Prefix, subject{r}); err != nil {
 		r.cancel()
 		return nil, fmt.Errorf("registry: %w", err)
 	}
 	// The goroutines are owned by the registry and end with the node; AwaitEnd waits for them.
-	r.keeper.Run(r.ctx, &r.workers)
+	r.reconciler.Run(r.ctx, &r.workers)
 	go r.run(r.observe())
 	return r, nil
 }
@@ -195,7 +195,7 @@ func (r *Registry) visible(all []Entry) []Entry {
 
 // change changes the value of a name.
 func (r *Registry) change(ctx context.Context, name string, c ddata.Consistency, f func(crdt.Origin, content) content) error {
-	_, err := ddata.Update(ctx, r.data, r.keeper.Key(name), c, func(at crdt.Origin, v content) (content, error) {
+	_, err := ddata.Update(ctx, r.data, r.reconciler.Key(name), c, func(at crdt.Origin, v content) (content, error) {
 		return f(at, v), nil
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 var ErrForbidden = errors.New("etcd refuses")
 
 const (
-	endpointsMax = 16
+	maxEndpoints = 16
 	// silence is how long a connection is silent before the other side is asked whether it
 	// is still there.
 	silence = 10 * time.Second
@@ -75,8 +75,8 @@ func (c *Config) Paths() []*string {
 // Validate reports every fault of c in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(len(c.Endpoints) == 0 || len(c.Endpoints) > endpointsMax, "endpoints",
-		"%d are not in the range from 1 to %d", len(c.Endpoints), endpointsMax)
+	faults.Refuse(len(c.Endpoints) == 0 || len(c.Endpoints) > maxEndpoints, "endpoints",
+		"%d are not in the range from 1 to %d", len(c.Endpoints), maxEndpoints)
 	for _, endpoint := range c.Endpoints {
 		faults.Add(c.checkEndpoint(endpoint))
 	}

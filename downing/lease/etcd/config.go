@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	prefixBytesMax = 128
-	// answerBytesMax is the longest answer: one key and its value.
-	answerBytesMax = 1 << 20
+	maxPrefixBytes = 128
+	// maxAnswerBytes is the longest answer: one key and its value.
+	maxAnswerBytes = 1 << 20
 )
 
 // Config is what an operator sets. The zero value is not valid; start from [Default] and give
@@ -42,6 +42,6 @@ func (c Config) Validate() error {
 }
 
 func isPrefix(text string) bool {
-	return len(text) <= prefixBytesMax && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") &&
+	return len(text) <= maxPrefixBytes && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") &&
 		strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }

@@ -29,8 +29,8 @@ var (
 	errLost = errors.New("the lease changed while it was taken")
 )
 
-// ownerBytesMax is more than any owner of a keeper has.
-const ownerBytesMax = 1 << 10
+// maxOwnerBytes is more than any owner of a keeper has.
+const maxOwnerBytes = 1 << 10
 
 // Kind is the name of this store in a configuration.
 const Kind = "etcd"
@@ -76,7 +76,7 @@ func (s *Store) with(ctx context.Context, name string, do func(context.Context, 
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
-	client, err := s.config.Connect(limited, answerBytesMax)
+	client, err := s.config.Connect(limited, maxAnswerBytes)
 	if err == nil {
 		err = do(limited, client)
 		_ = client.Close() // The answer has been read already.
@@ -99,7 +99,7 @@ func (s *Store) take(ctx context.Context, client *clientv3.Client, c lease.Claim
 	}
 	owner, id := string(read.Kvs[0].Value), clientv3.LeaseID(read.Kvs[0].Lease)
 	switch {
-	case owner == "" || len(owner) > ownerBytesMax:
+	case owner == "" || len(owner) > maxOwnerBytes:
 		return lease.Answer{}, fmt.Errorf("%w: its value has %d bytes", ErrMalformed, len(owner))
 	case id == clientv3.NoLease:
 		return lease.Answer{}, fmt.Errorf("%w: it has no lease of etcd, and would stay for ever: delete it", ErrMalformed)

@@ -38,8 +38,8 @@ var (
 const (
 	// header begins the file of a lease, and names its format.
 	header = "quorate-lease 1"
-	// recordBytesMax is more than the file of a lease can have.
-	recordBytesMax = 4 << 10
+	// maxRecordBytes is more than the file of a lease can have.
+	maxRecordBytes = 4 << 10
 )
 
 // Store keeps leases in a directory. Use [New]; Close it in the end.
@@ -48,13 +48,13 @@ type Store struct {
 	lasts bool // A lease outlives the process of its holder.
 
 	mu     sync.Mutex // guards what follows
-	held   map[string]held
+	held   map[string]heldLease
 	closed bool
 }
 
-// held is a lease that this process holds; without an owner it is one that this process has
+// heldLease is a lease that this process holds; without an owner it is one that this process has
 // locked, and that lasts for a process that has ended.
-type held struct {
+type heldLease struct {
 	lock  *os.File
 	owner string
 	token uint64
@@ -68,7 +68,7 @@ func New(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("file: %w", err)
 	}
-	return &Store{dir: dir, held: make(map[string]held)}, nil
+	return &Store{dir: dir, held: make(map[string]heldLease)}, nil
 }
 
 // Take implements [lease.Store]. The context is looked at once, in the beginning: a local disk
@@ -100,7 +100,7 @@ func (s *Store) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
 
 // lock takes a lease that this process does not have. The lease of a process that has ended may
 // be locked already.
-func (s *Store) lock(c lease.Claim, h held) (lease.Answer, error) {
+func (s *Store) lock(c lease.Claim, h heldLease) (lease.Answer, error) {
 	if h.lock != nil {
 		return s.grant(c, h.lock, false)
 	}
@@ -135,8 +135,8 @@ func (s *Store) grant(c lease.Claim, file *os.File, mayLast bool) (lease.Answer,
 
 // next gives a lease whose lock was taken its next token. If it may last for a process that
 // has ended it does so for the TTL, which all claims have alike, and what clocks may differ.
-func (s *Store) next(c lease.Claim, file *os.File, mayLast bool) (held, error) {
-	h := held{lock: file, owner: c.Owner}
+func (s *Store) next(c lease.Claim, file *os.File, mayLast bool) (heldLease, error) {
+	h := heldLease{lock: file, owner: c.Owner}
 	if !s.isCurrent(c.Name, h) {
 		return h, fmt.Errorf("somebody deleted or replaced %s", s.path(c.Name, ".lock"))
 	}
@@ -156,7 +156,7 @@ func (s *Store) next(c lease.Claim, file *os.File, mayLast bool) (held, error) {
 }
 
 // isCurrent reports whether the file that is locked is the one that others would lock.
-func (s *Store) isCurrent(name string, h held) bool {
+func (s *Store) isCurrent(name string, h heldLease) bool {
 	mine, err := h.lock.Stat()
 	if err != nil {
 		return false
@@ -222,7 +222,7 @@ func (s *Store) read(name string) (record, error) {
 	if err != nil {
 		return record{}, err
 	}
-	data, err := io.ReadAll(io.LimitReader(file, recordBytesMax+1))
+	data, err := io.ReadAll(io.LimitReader(file, maxRecordBytes+1))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return record{}, err
 	}
@@ -265,8 +265,8 @@ func encode(r record) []byte {
 
 // decode accepts what encode returns, and nothing else.
 func decode(data []byte) (record, error) {
-	if len(data) > recordBytesMax {
-		return record{}, fmt.Errorf("it has more than %d bytes", recordBytesMax)
+	if len(data) > maxRecordBytes {
+		return record{}, fmt.Errorf("it has more than %d bytes", maxRecordBytes)
 	}
 	lines := strings.Split(string(data), "\n")
 	if len(lines) < 4 || len(lines) > 5 || lines[0] != header {

@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/discovery/kubernetes/kubeapi"
 )
 
-// answerBytesMax is the longest answer; an API server stores no longer objects.
-const answerBytesMax = 1 << 20
+// maxAnswerBytes is the longest answer; an API server stores no longer objects.
+const maxAnswerBytes = 1 << 20
 
 // client asks one API server about the leases of a namespace.
 type client struct {
@@ -72,7 +72,7 @@ func (c *client) read(answer *http.Response, err error, verb, name string) (*obj
 	if err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax+1))
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes+1))
 	if err = errors.Join(err, answer.Body.Close()); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// durationMax is more than any lease of this store lasts.
-	durationMax = time.Hour
+	// maxDuration is more than any lease of this store lasts.
+	maxDuration = time.Hour
 	// timeForm is that of the times in a Lease.
 	timeForm = "2006-01-02T15:04:05.000000Z07:00"
 )
@@ -44,8 +44,8 @@ func newObject(name, namespace string) (*object, error) {
 
 // decode reads the Lease with a name. The error wraps [ErrMalformed].
 func decode(data []byte, name string) (*object, error) {
-	if len(data) > answerBytesMax {
-		return nil, fmt.Errorf("%w: the lease has more than %d bytes", ErrMalformed, answerBytesMax)
+	if len(data) > maxAnswerBytes {
+		return nil, fmt.Errorf("%w: the lease has more than %d bytes", ErrMalformed, maxAnswerBytes)
 	}
 	var known struct {
 		Kind     string `json:"kind"`
@@ -77,8 +77,8 @@ func decode(data []byte, name string) (*object, error) {
 	switch {
 	case known.Kind != "Lease" || known.Metadata.Name != name || known.Metadata.ResourceVersion == "":
 		return nil, fmt.Errorf("%w: it is no Lease with the name %q and a resource version", ErrMalformed, name)
-	case known.Spec.LeaseDurationSeconds < 0 || known.Spec.LeaseDurationSeconds > int64(durationMax/time.Second):
-		return nil, fmt.Errorf("%w: a lease of %d seconds is not in the range from 0 to %v", ErrMalformed, known.Spec.LeaseDurationSeconds, durationMax)
+	case known.Spec.LeaseDurationSeconds < 0 || known.Spec.LeaseDurationSeconds > int64(maxDuration/time.Second):
+		return nil, fmt.Errorf("%w: a lease of %d seconds is not in the range from 0 to %v", ErrMalformed, known.Spec.LeaseDurationSeconds, maxDuration)
 	case known.Spec.LeaseTransitions < 0:
 		return nil, fmt.Errorf("%w: leaseTransitions are %d", ErrMalformed, known.Spec.LeaseTransitions)
 	}

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// attemptsMax is how often one call begins anew because the lease has changed meanwhile.
-	attemptsMax = 4
-	// watchedMax bounds how many leases a store remembers to have watched.
-	watchedMax = 64
+	// maxAttempts is how often one call begins anew because the lease has changed meanwhile.
+	maxAttempts = 4
+	// maxWatched bounds how many leases a store remembers to have watched.
+	maxWatched = 64
 )
 
 // Kind is the name of this store in a configuration.
@@ -37,11 +37,11 @@ type Store struct {
 	client *client
 
 	mu      sync.Mutex // guards watched
-	watched map[string]sight
+	watched map[string]observation
 }
 
-// sight is what this process has seen of a lease that another holds.
-type sight struct {
+// observation is what this process has seen of a lease that another process holds.
+type observation struct {
 	version string
 	since   time.Time // when this version was seen first
 	last    time.Time // when this version was seen last
@@ -63,7 +63,7 @@ func newStore(config Config, account string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
-	return &Store{config: config, client: c, watched: make(map[string]sight)}, nil
+	return &Store{config: config, client: c, watched: make(map[string]observation)}, nil
 }
 
 // Take implements [lease.Store]. The error wraps [ErrUndecided] while it has not been seen
@@ -75,7 +75,7 @@ func (s *Store) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
-	for range attemptsMax {
+	for range maxAttempts {
 		answer, again, err := s.try(limited, c)
 		if err != nil {
 			return lease.Answer{}, fmt.Errorf("kubernetes: %w", s.client.api.Overdue(ctx, err))
@@ -140,7 +140,7 @@ func (s *Store) write(ctx context.Context, name string, o *object, fresh bool) (
 	return written, false, err
 }
 
-// judge reports whether a lease is free that does not belong to the claimant: nobody has it, or
+// judge reports whether a lease that does not belong to the claimant may be taken: nobody has it, or
 // it has not changed for longer than it lasts. Times in it were written by other clocks, and
 // are not looked at.
 func (s *Store) judge(o *object, c lease.Claim) (free bool, err error) {
@@ -155,10 +155,10 @@ func (s *Store) judge(o *object, c lease.Claim) (free bool, err error) {
 	seen, before := s.watched[c.Name]
 	if !before || seen.version != o.version {
 		alive := before && now.Sub(seen.last) < lasts
-		seen = sight{version: o.version, since: now, alive: alive}
+		seen = observation{version: o.version, since: now, alive: alive}
 	}
 	seen.last = now
-	if len(s.watched) >= watchedMax && !before {
+	if len(s.watched) >= maxWatched && !before {
 		clear(s.watched) // What was seen of the others is seen anew.
 	}
 	s.watched[c.Name] = seen
@@ -185,7 +185,7 @@ func (s *Store) Give(ctx context.Context, c lease.Claim) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, s.config.RequestTimeout)
 	defer cancel()
-	for range attemptsMax {
+	for range maxAttempts {
 		again, err := s.release(limited, c)
 		if err != nil {
 			return fmt.Errorf("kubernetes: %w", s.client.api.Overdue(ctx, err))

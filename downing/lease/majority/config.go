@@ -26,8 +26,8 @@ type Settings struct {
 	// pause after a call whose result is unknown.
 	RequestTimeout, RetryInterval time.Duration
 
-	// Patience is how long the store is asked on when the question has ended: the next one
-	// finds the lease then.
+	// Patience is how long the lease is kept, or asked for, after a question has ended: a question that follows soon
+	// finds it held.
 	Patience time.Duration
 }
 

@@ -36,8 +36,8 @@ const (
 	Settled
 	// Answered: the call to the store has returned.
 	Answered
-	// Closed: the node ends. What no decision was taken by is given back; by any other
-	// holding the other sides are to be refused for its whole time.
+	// Closed: the node ends. A lease by which nothing was decided is released; one by which a
+	// side was kept is left to expire, so that the other sides stay refused.
 	Closed
 )
 
@@ -80,11 +80,11 @@ type Machine struct {
 	rule     downing.LeaseMajority
 	core     *protocol.Core
 
-	question *question
-	decided  bool          // a side was kept by the holding
-	settled  bool          // the decision needs the lease no longer, once it has lasted
-	settling time.Duration // since when
-	quiet    time.Duration // when the last question ended
+	question      *question
+	decided       bool          // a side was kept by the lease that is held
+	expiring      bool          // the decision is carried out; the lease is held until shortly before its end
+	expiringSince time.Duration // since when it is so
+	idleSince     time.Duration // when the last question ended
 }
 
 // question is a question without an answer.
@@ -129,10 +129,10 @@ func (m *Machine) Wake() (time.Duration, bool) {
 		earliest(q.from)
 	}
 	switch {
-	case m.settled:
-		earliest(m.givesBack())
-	case m.impatient():
-		earliest(m.quiet + m.settings.Patience)
+	case m.expiring:
+		earliest(m.releaseAt())
+	case m.unneeded():
+		earliest(m.idleSince + m.settings.Patience)
 	}
 	return at, due
 }
@@ -144,7 +144,7 @@ func (m *Machine) Step(in Input, now time.Duration) Output {
 	case Asked:
 		m.begin(in.View, now, &out)
 	case Ended:
-		m.question, m.quiet = nil, now
+		m.question, m.idleSince = nil, now
 	case Settled:
 		m.settle(now, &out)
 	case Answered:
@@ -159,11 +159,11 @@ func (m *Machine) Step(in Input, now time.Duration) Output {
 	}
 	m.feed(protocol.Input{Kind: protocol.Tick}, now, &out)
 	m.proceed(now, &out)
-	m.rest(now, &out)
+	m.releaseUnneeded(now, &out)
 	return out
 }
 
-// feed gives the core an input. Of all inputs of one step at most one leads to a call.
+// feed steps the core with an input. Of all inputs of one step at most one leads to a call.
 func (m *Machine) feed(in protocol.Input, now time.Duration, out *Output) {
 	switch ask := m.core.Step(in, now); ask.Question {
 	case protocol.Take, protocol.Give:
@@ -175,7 +175,7 @@ func (m *Machine) feed(in protocol.Input, now time.Duration, out *Output) {
 	}
 }
 
-// begin takes a question.
+// begin handles a question.
 func (m *Machine) begin(view downing.View, now time.Duration, out *Output) {
 	m.question = nil
 	plan, err := m.rule.Plan(view)
@@ -189,8 +189,8 @@ func (m *Machine) begin(view downing.View, now time.Duration, out *Output) {
 	}
 }
 
-// proceed has the store asked when that is due, and answers the question when the store has.
-// A holding of before is confirmed by the store: from then on it lasts as long as a new one.
+// proceed asks the store when that is due, and answers the question when the store has answered.
+// A lease that is held already is confirmed by the store: from then on it lasts as long as a new one.
 func (m *Machine) proceed(now time.Duration, out *Output) {
 	q := m.question
 	if q == nil || now < q.from {
@@ -199,7 +199,7 @@ func (m *Machine) proceed(now time.Duration, out *Output) {
 	token, held := m.core.Token(now)
 	switch {
 	case !q.asked:
-		q.asked, q.since, m.settled = true, now, false
+		q.asked, q.since, m.expiring = true, now, false
 		m.want(held, now, out)
 	case held && m.core.Granted() >= q.since:
 		m.decided = true
@@ -212,7 +212,7 @@ func (m *Machine) proceed(now time.Duration, out *Output) {
 	}
 }
 
-// want has the store asked at once.
+// want asks the store at once: for the lease, or to confirm the one held.
 func (m *Machine) want(held bool, now time.Duration, out *Output) {
 	kind := protocol.Want
 	if held {
@@ -233,7 +233,7 @@ func (m *Machine) refuse(holder string, now time.Duration, out *Output) {
 		m.reply(m.named(q.plan.After(downing.LeaseRefused), by), now, out)
 		return
 	}
-	m.question, m.quiet = nil, now
+	m.question, m.idleSince = nil, now
 	out.Reply = &Reply{Err: fmt.Errorf("waiting for it: %s", by), Waits: true}
 }
 
@@ -251,11 +251,11 @@ func (m *Machine) isOnSide(holder string, view *downing.View) bool {
 
 // reply ends the question with a decision.
 func (m *Machine) reply(d downing.Decision, now time.Duration, out *Output) {
-	m.question, m.quiet = nil, now
+	m.question, m.idleSince = nil, now
 	out.Reply = &Reply{Decision: d}
 }
 
-// named adds to the reason of a decision what was heard of the lease.
+// named adds to the reason of a decision what is known of the lease.
 func (m *Machine) named(d downing.Decision, heard string) downing.Decision {
 	d.Reason += "; " + heard
 	if len(d.Reason) > downing.MaxReason {
@@ -269,44 +269,45 @@ func (m *Machine) lease() string {
 	return fmt.Sprintf("the lease %q at %s", m.settings.Lease, m.settings.Store)
 }
 
-// settle begins the end of a holding. What nobody decided by is given back at once; else the
-// store is asked once more, so that the lease lasts its whole time from now on.
+// settle ends the need for the lease. One by which nothing was decided is released at once; for
+// another the store is asked once more, so that the lease lasts its whole time from now on.
 func (m *Machine) settle(now time.Duration, out *Output) {
 	switch {
 	case m.question != nil:
 	case !m.decided:
 		m.feed(protocol.Input{Kind: protocol.Drop}, now, out)
-	case !m.settled:
-		m.settled, m.settling = true, now
+	case !m.expiring:
+		m.expiring, m.expiringSince = true, now
 		m.feed(protocol.Input{Kind: protocol.Confirm}, now, out)
 	}
 }
 
-// rest lets a holding end that no decision needs any more, and gives it back before its end.
-func (m *Machine) rest(now time.Duration, out *Output) {
+// releaseUnneeded releases a lease that no decision needs any more: one that expires, shortly before its end;
+// another one when no question has needed it for as long as Settings.Patience.
+func (m *Machine) releaseUnneeded(now time.Duration, out *Output) {
 	_, held := m.core.Token(now)
 	switch {
-	case m.settled && !held:
-		m.settled, m.decided = false, false
-	case m.settled && now >= m.givesBack():
-		m.settled, m.decided = false, false
+	case m.expiring && !held:
+		m.expiring, m.decided = false, false
+	case m.expiring && now >= m.releaseAt():
+		m.expiring, m.decided = false, false
 		m.feed(protocol.Input{Kind: protocol.Drop}, now, out)
-	case m.settled && m.core.Granted() >= m.settling:
+	case m.expiring && m.core.Granted() >= m.expiringSince:
 		m.feed(protocol.Input{Kind: protocol.Rest}, now, out)
-	case m.impatient() && now >= m.quiet+m.settings.Patience:
+	case m.unneeded() && now >= m.idleSince+m.settings.Patience:
 		m.feed(protocol.Input{Kind: protocol.Drop}, now, out)
 	}
 }
 
-// impatient reports whether a lease is held or waited for that no question and no decision
+// unneeded reports whether a lease is held or waited for that no question and no decision
 // needs.
-func (m *Machine) impatient() bool {
+func (m *Machine) unneeded() bool {
 	phase := m.core.Phase()
 	return m.question == nil && !m.decided && (phase == protocol.Waiting || phase == protocol.Held)
 }
 
-// givesBack is when a holding that rests is given back: shortly before it ends by itself.
-func (m *Machine) givesBack() time.Duration { return m.core.Until() - m.settings.ReleaseAfter/40 }
+// releaseAt returns when a lease that expires is released: shortly before its end.
+func (m *Machine) releaseAt() time.Duration { return m.core.Until() - m.settings.ReleaseAfter/40 }
 
 // Decided reports whether the lease has to last, since a side was kept by it.
 func (m *Machine) Decided() bool { return m.decided }

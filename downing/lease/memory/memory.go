@@ -14,12 +14,12 @@ import (
 // Store keeps leases in memory. Use [New].
 type Store struct {
 	mu     sync.Mutex // guards what follows
-	leases map[string]held
+	leases map[string]heldLease
 	down   error
 }
 
-// held is a lease and its last holder. An empty owner has given it back.
-type held struct {
+// heldLease is a lease and its last holder. An empty owner has given it back.
+type heldLease struct {
 	owner string
 	token uint64
 	end   time.Time
@@ -28,7 +28,7 @@ type held struct {
 var _ lease.Store = (*Store)(nil)
 
 // New returns a store without leases.
-func New() *Store { return &Store{leases: make(map[string]held)} }
+func New() *Store { return &Store{leases: make(map[string]heldLease)} }
 
 // Take implements [lease.Store].
 func (s *Store) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
@@ -58,7 +58,7 @@ func (s *Store) Give(ctx context.Context, c lease.Claim) error {
 		return err
 	}
 	if h := s.leases[c.Name]; h.owner == c.Owner {
-		s.leases[c.Name] = held{token: h.token}
+		s.leases[c.Name] = heldLease{token: h.token}
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (s *Store) Fail(err error) {
 func (s *Store) Steal(name, owner string, ttl time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leases[name] = held{owner: owner, token: s.leases[name].token + 1, end: time.Now().Add(ttl)}
+	s.leases[name] = heldLease{owner: owner, token: s.leases[name].token + 1, end: time.Now().Add(ttl)}
 }
 
 func (s *Store) fault(ctx context.Context) error {

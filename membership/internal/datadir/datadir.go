@@ -91,7 +91,7 @@ func (d *Dir) read() (protocol.Record, error) {
 		return none, err
 	}
 	defer func() { _ = opened.Close() }() // The file was only read.
-	text, err := io.ReadAll(io.LimitReader(opened, recordBytesMax+1))
+	text, err := io.ReadAll(io.LimitReader(opened, maxRecordBytes+1))
 	if err != nil {
 		return none, err
 	}

@@ -76,7 +76,7 @@ func TestWhatSomebodyElseWroteIsRefusedAndKept(t *testing.T) {
 		"line twice":    {strings.Replace(good, "promise 12\n", "promise 12\npromise 12\n", 1), ErrDamaged},
 		"strange line":  {strings.Replace(good, "promise", "premise", 1), ErrDamaged},
 		"longer":        {good + good, ErrDamaged},
-		"large":         {strings.Repeat("x", recordBytesMax+1), ErrDamaged},
+		"large":         {strings.Repeat("x", maxRecordBytes+1), ErrDamaged},
 		"other":         {"hello\n", ErrDamaged},
 		"no data id":    {string(file{cluster: "bank"}.text()), ErrDamaged},
 		"other cluster": {string(file{cluster: "shop", record: record(12)}.text()), ErrForeign},

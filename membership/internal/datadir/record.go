@@ -25,9 +25,9 @@ const (
 	recordMagic   = "quorate-record"
 	recordVersion = "1"
 
-	// recordBytesMax is above the size of the longest file: two sets of the largest
+	// maxRecordBytes is above the size of the longest file: two sets of the largest
 	// number of voters, with hosts of the largest length.
-	recordBytesMax = 16 << 20
+	maxRecordBytes = 16 << 20
 )
 
 // file is the content of a record's file: lines of a keyword and values. The last line is
@@ -73,7 +73,7 @@ func parse(text []byte) (file, error) {
 	var f file
 	lines := strings.Split(string(text), "\n")
 	head := strings.SplitN(lines[0], " ", 3)
-	if len(text) > recordBytesMax || len(head) < 3 || head[0] != recordMagic {
+	if len(text) > maxRecordBytes || len(head) < 3 || head[0] != recordMagic {
 		return f, fmt.Errorf("%w: %d bytes", ErrDamaged, len(text))
 	}
 	if head[1] != recordVersion {

@@ -22,8 +22,8 @@ import (
 // launch ([Binary.verify]) and removed with its directory. Refusals are [StartError]
 // values with a cure.
 
-// binaryBytesMax is the largest executable: 1 GiB.
-const binaryBytesMax = 1 << 30
+// maxBinaryBytes is the largest executable: 1 GiB.
+const maxBinaryBytes = 1 << 30
 
 // chunk is how many bytes are copied between two checks of the context.
 const chunk = 1 << 20
@@ -141,8 +141,8 @@ func (b *Binary) hash(ctx context.Context, r io.Reader) error {
 			return nil
 		case err != nil:
 			return err
-		case size > binaryBytesMax:
-			return notPlugin("look at path", "it has more than %d bytes", binaryBytesMax)
+		case size > maxBinaryBytes:
+			return notPlugin("look at path", "it has more than %d bytes", maxBinaryBytes)
 		}
 	}
 }

@@ -233,13 +233,13 @@ func (c *child) blame(err error) error {
 // host.
 func (c *child) readStdout(pipe *os.File) {
 	defer c.stdout.Close() //nolint:errcheck // It cannot fail.
-	r := bufio.NewReaderSize(pipe, handshakeBytesMax)
+	r := bufio.NewReaderSize(pipe, maxHandshakeBytes)
 	line, err := r.ReadSlice('\n')
 	switch {
 	case err == nil:
 		_, err = parseHandshake(string(line), c.socketDir, c.versions)
 	case errors.Is(err, bufio.ErrBufferFull):
-		err = notPlugin("build it with the plugin SDK", "its first line has more than %d bytes, beginning with %.*q", handshakeBytesMax, evidenceBytesMax, line)
+		err = notPlugin("build it with the plugin SDK", "its first line has more than %d bytes, beginning with %.*q", maxHandshakeBytes, maxEvidenceBytes, line)
 	}
 	if err == nil {
 		_, _ = c.line.Write(line) // An error says that go-plugin has given up.

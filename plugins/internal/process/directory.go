@@ -20,10 +20,10 @@ const (
 	// abandonedAfter is the age below which an unlocked directory may be one that its
 	// host is just making.
 	abandonedAfter = time.Minute
-	// socketPathMost is the longest path that a socket can have on every system,
-	// and socketNameMost the longest name that go-plugin gives one.
-	socketPathMost = 103
-	socketNameMost = len("plugin") + 10
+	// maxSocketPath is the longest path that a socket can have on every system,
+	// and maxSocketName the longest name that go-plugin gives one.
+	maxSocketPath = 103
+	maxSocketName = len("plugin") + 10
 )
 
 // directory is a private directory of this host, with mode 0700. It is open and locked
@@ -52,8 +52,8 @@ func newDirectory(base string) (*directory, error) {
 		err = fmt.Errorf("%s is locked by somebody else", lock.Name())
 	}
 	d := &directory{path: path, lock: lock}
-	if most := len(d.socketDir(1<<16)) + 1 + socketNameMost; err == nil && most > socketPathMost {
-		err = fmt.Errorf("%s is too long for sockets, whose paths can have %d bytes: choose a directory with a shorter name", base, socketPathMost)
+	if most := len(d.socketDir(1<<16)) + 1 + maxSocketName; err == nil && most > maxSocketPath {
+		err = fmt.Errorf("%s is too long for sockets, whose paths can have %d bytes: choose a directory with a shorter name", base, maxSocketPath)
 	}
 	if err != nil {
 		_ = d.remove() // The first error says more.

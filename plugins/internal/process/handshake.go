@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// handshakeBytesMax is the longest handshake line: with its certificate it has
+	// maxHandshakeBytes is the longest handshake line: with its certificate it has
 	// about 1 KiB.
-	handshakeBytesMax = 16 << 10
+	maxHandshakeBytes = 16 << 10
 	// handshakeVersion is the version of the handshake line itself.
 	handshakeVersion = "1"
 	handshakeFields  = 6
-	// evidenceBytesMax is how many bytes of the output of a program that is no plugin an
+	// maxEvidenceBytes is how many bytes of the output of a program that is no plugin an
 	// error quotes.
-	evidenceBytesMax = 256
+	maxEvidenceBytes = 256
 )
 
 // handshake is the content of the first line that a plugin writes to its standard output:
@@ -44,7 +44,7 @@ func parseHandshake(line, socketDir string, versions []int) (handshake, error) {
 	parts := strings.Split(strings.TrimSpace(line), "|")
 	switch {
 	case len(parts) < handshakeFields:
-		return handshake{}, notPlugin(cure, "it said %.*q, which is no handshake", evidenceBytesMax, line)
+		return handshake{}, notPlugin(cure, "it said %.*q, which is no handshake", maxEvidenceBytes, line)
 	case parts[0] != handshakeVersion:
 		return handshake{}, &StartError{
 			Err: plugins.ErrVersion, Cause: fmt.Errorf("its handshake has version %.20q, the host's %q", parts[0], handshakeVersion),

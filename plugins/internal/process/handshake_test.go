@@ -53,7 +53,7 @@ func TestHandshakesAreChecked(t *testing.T) {
 		"1|1|unix|/dir/plugin1|grpc|":           plugins.ErrNotPlugin,
 		"1|1|unix|/dir/plugin1|grpc|bm90aGluZw": plugins.ErrNotPlugin,
 		"1|1|unix|/dir/plugin1|grpc|=" + cert:   plugins.ErrNotPlugin,
-		strings.Repeat("x", handshakeBytesMax):  plugins.ErrNotPlugin,
+		strings.Repeat("x", maxHandshakeBytes):  plugins.ErrNotPlugin,
 	} {
 		_, err := parseHandshake(line, "/dir", []int{1})
 		if want == nil {
@@ -77,7 +77,7 @@ func FuzzHandshake(f *testing.F) {
 			var fault *StartError
 			require.ErrorAs(t, err, &fault)
 			require.NotEmpty(t, fault.Cure)
-			require.Less(t, len(err.Error()), 8*evidenceBytesMax)
+			require.Less(t, len(err.Error()), 8*maxEvidenceBytes)
 			return
 		}
 		require.Equal(t, "/dir", filepath.Dir(h.address))

@@ -21,11 +21,11 @@ import (
 // is a record of hclog keeps its level and attributes ([output.parse]).
 
 const (
-	// lineBytesMax is the longest line that is logged whole. The rest of a longer line is
+	// maxLineBytes is the longest line that is logged whole. The rest of a longer line is
 	// left out, and its record says how much.
-	lineBytesMax = 16 << 10
-	// attributesMax is how many keys of one record are logged.
-	attributesMax = 64
+	maxLineBytes = 16 << 10
+	// maxAttributes is how many keys of one record are logged.
+	maxAttributes = 64
 	// Lines are logged at most linesPerSecond, after a burst of linesBurst, and bytes at
 	// a corresponding rate. A plugin that prints without pause must not fill the disk of
 	// its node: it gets 1.4 GB a day. Left-out lines are counted, and the count is
@@ -97,7 +97,7 @@ func (o *output) Write(p []byte) (int, error) {
 	o.keep(p)
 	for rest := p; len(rest) > 0; {
 		piece, after, ended := bytes.Cut(rest, []byte{'\n'})
-		room := min(lineBytesMax-len(o.line), len(piece))
+		room := min(maxLineBytes-len(o.line), len(piece))
 		o.line = append(o.line, piece[:room]...)
 		o.cut += len(piece) - room
 		o.count(len(piece) - room)
@@ -226,7 +226,7 @@ func parseRecord(line []byte) (slog.Level, []slog.Attr, bool) {
 	for _, key := range slices.Sorted(maps.Keys(record)) {
 		switch {
 		case key == "@level" || key == "@message" || key == "@timestamp" || key == "@module":
-		case len(attrs) < attributesMax:
+		case len(attrs) < maxAttributes:
 			attrs = append(attrs, attribute(key, record[key]))
 		}
 	}

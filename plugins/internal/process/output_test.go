@@ -84,22 +84,22 @@ func TestLongLineIsCut(t *testing.T) {
 		_, err := io.WriteString(o, strings.Repeat("x", 1<<10))
 		require.NoError(t, err)
 	}
-	require.LessOrEqual(t, cap(o.line), 2*lineBytesMax)
+	require.LessOrEqual(t, cap(o.line), 2*maxLineBytes)
 	require.Len(t, o.Tail(), tailBytes)
 	require.NoError(t, o.Close())
-	require.Contains(t, b.String(), fmt.Sprintf("bytes_left_out=%d", 10<<20-lineBytesMax))
+	require.Contains(t, b.String(), fmt.Sprintf("bytes_left_out=%d", 10<<20-maxLineBytes))
 }
 
-// Of a record with many keys only the first attributesMax are logged.
+// Of a record with many keys only the first maxAttributes are logged.
 func TestAttributesAreLimited(t *testing.T) {
 	o, b := record()
 	var keys strings.Builder
-	for i := range 2 * attributesMax {
+	for i := range 2 * maxAttributes {
 		fmt.Fprintf(&keys, `,"key%d":1`, i)
 	}
 	_, err := io.WriteString(o, `{"@level":"info","@message":"m"`+keys.String()+"}\n")
 	require.NoError(t, err)
-	require.Equal(t, attributesMax, strings.Count(b.String(), "with.key"))
+	require.Equal(t, maxAttributes, strings.Count(b.String(), "with.key"))
 }
 
 func TestRateIsLimitedAndTheRestCounted(t *testing.T) {

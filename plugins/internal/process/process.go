@@ -33,15 +33,15 @@ import (
 // [Process.Kill] brings the end about.
 
 const (
-	// headerBytesMax bounds the headers and trailers of an answer, which carry the text
+	// maxHeaderBytes bounds the headers and trailers of an answer, which carry the text
 	// of a status.
-	headerBytesMax = 64 << 10
+	maxHeaderBytes = 64 << 10
 	// libraryTimeout is go-plugin's own limit of a launch. It never takes effect: the
 	// context ends before, or a debugger holds the process.
 	libraryTimeout = 365 * 24 * time.Hour
-	// reconnectMost is the longest pause before a broken connection to a live process is
+	// maxReconnect is the longest pause before a broken connection to a live process is
 	// dialled again. gRPC's default is two minutes.
-	reconnectMost = time.Second
+	maxReconnect = time.Second
 )
 
 // The services that every server of go-plugin has, besides the health service.
@@ -236,7 +236,7 @@ func startError(ctx context.Context, ch *child, err error) error {
 // dial makes the connection. go-plugin would make one without limits.
 func dial(address net.Addr, config *tls.Config) (*grpc.ClientConn, error) {
 	back := backoff.DefaultConfig
-	back.BaseDelay, back.MaxDelay = reconnectMost/10, reconnectMost
+	back.BaseDelay, back.MaxDelay = maxReconnect/10, maxReconnect
 	return grpc.NewClient("passthrough:///plugin",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			var d net.Dialer
@@ -247,8 +247,8 @@ func dial(address net.Addr, config *tls.Config) (*grpc.ClientConn, error) {
 		// memory of the host.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax), grpc.MaxCallSendMsgSize(plugins.RequestBytesMax)),
 		grpc.WithStaticStreamWindowSize(wire.WindowBytes), grpc.WithStaticConnWindowSize(wire.WindowBytes),
-		grpc.WithMaxHeaderListSize(headerBytesMax),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: back, MinConnectTimeout: reconnectMost}),
+		grpc.WithMaxHeaderListSize(maxHeaderBytes),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: back, MinConnectTimeout: maxReconnect}),
 		grpc.WithDisableRetry(), // A question is asked twice only if its caller asks twice.
 		grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),

@@ -19,10 +19,10 @@ type Op uint8
 
 // The actions of a cell.
 const (
-	// OpTransmit: append the messages of [Sent.Outgoing] from number Seq on to the lane to
-	// To. The runtime calls [Sent.Handed], and before that [Sent.Rerouted] when the lane uses
+	// OpTransmit: append the messages of [Outbound.Transmission] from number Seq on to the lane to
+	// To. The runtime calls [Outbound.Handed], and before that [Outbound.Rerouted] when the lane uses
 	// another passage than before. When the lane is full or the peer unknown, the runtime
-	// calls [Sent.Unsent] with the first message that was not appended, and carries out no
+	// calls [Outbound.Unsent] with the first message that was not appended, and carries out no
 	// further OpTransmit of the same Actions to that peer.
 	OpTransmit Op = iota + 1
 	// OpForward is OpTransmit for a message of another origin, which is passed
@@ -167,13 +167,13 @@ func (a *Actions) Reset() {
 	clear(a.list)
 	a.list = a.list[:0]
 	clear(a.spent)
-	if a.spent = a.spent[:0]; cap(a.spent) > spentKept {
+	if a.spent = a.spent[:0]; cap(a.spent) > maxSpentKept {
 		a.spent = nil
 	}
 }
 
-// spentKept is for how many chunks memory is kept: a window that was long has many.
-const spentKept = 64
+// maxSpentKept is for how many chunks memory is kept: a window that was long has many.
+const maxSpentKept = 64
 
 // Spent returns the chunks that windows do not use any more once the actions are carried out;
 // valid until [Actions.Reset].

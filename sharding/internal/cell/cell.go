@@ -18,7 +18,7 @@ import (
 // Deliver: by receive into a mailbox, by forward to the present home, or by keep into the
 // transit queue. Tick repeats what went unanswered. Two more files are inputs of the cell:
 // home.go takes the orders of the control machine, outcomes.go what the runtime says of the
-// actions. The parts are in place.go, origin.go, inbound.go, residents.go,
+// actions. The parts are in place.go, origin.go, inbound.go, entitytable.go,
 // memory.go and alarm.go.
 
 // Config configures a cell. A field that is zero has its default.
@@ -47,18 +47,18 @@ type Config struct {
 	Chunk func(n int) *window.Chunk
 	// OnFailure says what becomes of an entity that failed. Default [Restart].
 	OnFailure OnFailure
-	// PassivateAfter is the time without a message after which [Upkeep.Sweep] stops
+	// PassivateAfter is the time without a message after which [Maintenance.Sweep] stops
 	// an instance. 0: never.
 	PassivateAfter time.Duration
 	// StuckAfter is how long an entity may take for one message, its start or its stop
-	// before [Upkeep.Sweep] reports it. 0: for ever.
+	// before [Maintenance.Sweep] reports it. 0: for ever.
 	StuckAfter time.Duration
 	// Snapshots bound the memory of entities that goes with the shard; zero: none does.
 	Snapshots handoff.Limits
 	// SnapshotTimeout is how long an entity may take for its snapshot before the shard goes on
 	// without it. Default 30 s.
 	SnapshotTimeout time.Duration
-	// Limiter bounds the instances of the region; nil: nothing does. See [Upkeep.Limit].
+	// Limiter bounds the instances of the region; nil: nothing does. See [Maintenance.Limit].
 	Limiter Limiter
 	// Permanent are the entities of the shard that run whenever this node hosts it, without a
 	// message. They are not stopped for being idle, and those that could not start, or failed,
@@ -67,10 +67,10 @@ type Config struct {
 	// Withheld are those of Permanent that do not run before a message comes, or [Handoff.Admit]: their shards of the
 	// layout before are not retired.
 	Withheld []string
-	// Rememberer has entities that have begun run as those that are permanent, until they stop
+	// RememberPort has entities that have begun run as those that are permanent, until they stop
 	// themselves for good; nil: nothing does. RememberFirst has the first message to an entity wait until
 	// it is remembered. Neither PassivateAfter nor Limiter goes with it.
-	Rememberer    Rememberer
+	Rememberer    RememberPort
 	RememberFirst bool
 }
 
@@ -118,32 +118,32 @@ func (c Config) withDefaults() Config {
 // A Cell is the front of its parts, each of which has its own state and says what holds of
 // it: the cell takes an input, asks the place what it means here, and has the parts do what
 // follows, in an order that is the cell's to keep. The parts use the place and the alarm,
-// and the residents the memory; of the other parts they know nothing.
+// and the entity table the memory; of the other parts they know nothing.
 type Cell struct {
-	cfg       Config
-	place     place     // Where the shard lives, and what this node may do about it.
-	own       origin    // The messages of this node.
-	in        inbound   // The messages of other nodes, until they are in a mailbox.
-	residents residents // The entities, while this node hosts them.
-	memory    memory    // What entities without an instance have left for their next one.
-	alarm     alarm     // When the cell is to be called again.
-	counts    Counts
+	cfg      Config
+	place    place       // Where the shard lives, and what this node may do about it.
+	own      origin      // The messages of this node.
+	in       inbound     // The messages of other nodes, until they are in a mailbox.
+	entities entityTable // The entities, while this node hosts them.
+	memory   memory      // What entities without an instance have left for their next one.
+	alarm    alarm       // When the cell is to be called again.
+	counts   Counts
 }
 
 // New returns a cell that knows no home yet.
 func New(cfg Config) *Cell {
 	c := &Cell{cfg: cfg.withDefaults()}
-	s := shared{cfg: &c.cfg, place: &c.place, alarm: &c.alarm, counts: &c.counts}
+	s := env{cfg: &c.cfg, place: &c.place, alarm: &c.alarm, counts: &c.counts}
 	c.place.cfg, c.alarm.cfg = &c.cfg, &c.cfg
-	c.own.shared, c.in.shared, c.residents.shared, c.memory.shared = s, s, s, s
-	c.residents.memory, c.memory.buffer = &c.memory, handoff.New(c.cfg.Snapshots)
-	c.residents.seats.cfg, c.residents.recall.shared = &c.cfg, s
+	c.own.env, c.in.env, c.entities.env, c.memory.env = s, s, s, s
+	c.entities.memory, c.memory.buffer = &c.memory, handoff.New(c.cfg.Snapshots)
+	c.entities.limiter.cfg, c.entities.remembering.env = &c.cfg, s
 	c.own.window = window.New(1)
 	return c
 }
 
-// shared is what the parts of a cell have in common.
-type shared struct {
+// env has what all parts of a cell use.
+type env struct {
 	cfg    *Config
 	place  *place
 	alarm  *alarm
@@ -218,7 +218,7 @@ func (c *Cell) Accept(now machine.Instant, m *Message, out *Actions) Admission {
 // message, right is that line; else nil.
 func (c *Cell) admitOwn(now machine.Instant, m *Message, right *line, out *Actions) Admission {
 	if c.Local() {
-		return c.residents.acceptHere(now, m, right, out)
+		return c.entities.acceptHere(now, m, right, out)
 	}
 	a := c.own.admit(now, m, right)
 	if a == Packed {
@@ -260,7 +260,7 @@ func (c *Cell) pump(now machine.Instant, out *Actions) {
 func (c *Cell) pumpLocal(now machine.Instant, out *Actions) {
 	c.own.take(now, c.in.ownDelivered(), func(m *Message) {
 		c.in.deliverOwn(m.Seq)
-		c.residents.enqueue(now, m.Entity, MailOf(nil, m), m.cost(), out)
+		c.entities.enqueue(now, m.Entity, MailOf(nil, m), m.cost(), out)
 	}, out)
 }
 
@@ -326,10 +326,10 @@ func (c *Cell) Needed(now machine.Instant, from gossip.NodeID, n protocol.Need, 
 // calls do no harm.
 func (c *Cell) Tick(now machine.Instant, out *Actions) {
 	if c.alarm.rang(c.place.isSuspended()) {
-		c.residents.restart(now, out)
+		c.entities.restart(now, out)
 		c.checkHalted(now, out)
 	}
-	c.residents.keepUp(now, out)
+	c.entities.keepUp(now, out)
 	c.Handoff().hurry(now, out)
 	c.own.askFlow(now, out)
 	if c.own.empty() && c.in.kept() == 0 {
@@ -396,7 +396,7 @@ func (c *Cell) deliverFrom(now machine.Instant, in *stream, m *Message, out *Act
 	for ; m != nil; m = in.following() {
 		c.counts.Received++
 		c.in.delivered(in, m.Seq, m.cost(), out)
-		c.residents.enqueue(now, m.Entity, MailOf(m.Value, m), m.cost(), out)
+		c.entities.enqueue(now, m.Entity, MailOf(m.Value, m), m.cost(), out)
 	}
 }
 
@@ -430,7 +430,7 @@ func (c *Cell) Enter(now machine.Instant, a *Arrival, out *Actions) bool {
 	case about.message == nil:
 		about.from = in
 	}
-	c.residents.enqueue(now, a.Entity, a.Mail, cost, out)
+	c.entities.enqueue(now, a.Entity, a.Mail, cost, out)
 	if m := in.following(); m != nil {
 		c.deliverFrom(now, in, m, out)
 	}
@@ -447,7 +447,7 @@ func (c *Cell) Local() bool { return c.place.serves() && c.own.empty() }
 // Withdraw takes back a message for which [Cell.Accept] found no room, when its sender
 // waits no longer.
 func (c *Cell) Withdraw(m *Message, out *Actions) {
-	switch t := m.ticket; {
+	switch t := m.waiter; {
 	case t == nil:
 		return
 	case t.line.entity != nil && c.place.isSuspended():
@@ -465,7 +465,7 @@ func (c *Cell) vacated(l *line, out *Actions) {
 	case c.own.keeps(l):
 		c.own.callWindow(out)
 	case l.entity != nil:
-		c.residents.vacated(l.entity, out)
+		c.entities.vacated(l.entity, out)
 	}
 }
 
@@ -474,7 +474,7 @@ func (c *Cell) Flowed(now machine.Instant, from gossip.NodeID, f protocol.Flow, 
 	switch {
 	case c.place.isOver():
 	case f.State == protocol.FlowAsk:
-		c.residents.flowAsked(now, from, f.Entity, out)
+		c.entities.flowAsked(now, from, f.Entity, out)
 	case !c.place.atHome(from, out):
 	case c.place.hosts():
 	case f.State == protocol.FlowHold && !f.Epoch.Less(c.place.mapEpoch()):

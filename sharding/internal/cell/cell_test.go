@@ -115,11 +115,11 @@ func (c *bench) did() string {
 		case a.Op == cell.OpTransmit || a.Op == cell.OpAcked:
 			items := a.Items
 			if a.Op == cell.OpTransmit {
-				items = c.Sent().Outgoing().Window.From(a.Seq)
+				items = c.Outbound().Transmission().Window.From(a.Seq)
 			}
 			for v := (window.View{}); items.Next(&v); {
 				if a.Op == cell.OpTransmit {
-					c.Sent().Handed(v.Seq, v.Seq+1, c.place)
+					c.Outbound().Handed(v.Seq, v.Seq+1, c.place)
 					c.place++
 				}
 				words = append(words, fmt.Sprintf("%s:%s:%d", word, v.Entity(), v.Seq))
@@ -252,9 +252,9 @@ func TestFullLane(t *testing.T) {
 	require.Equal(t, "transmit:x:1", c.tell("x"))
 	require.Equal(t, cell.Packed, c.Accept(c.now, &cell.Message{Entity: "y", Payload: []byte("m")}, &c.out))
 	c.out.Reset()
-	c.Sent().Unsent(2)
+	c.Outbound().Unsent(2)
 	require.Empty(t, c.tell("z"))
-	c.Sent().Written(1)
+	c.Outbound().Written(1)
 	require.Equal(t, "reset fail:x:unknown outcome transmit:y:1 transmit:z:2",
 		c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
 }
@@ -275,26 +275,26 @@ func TestWhatHasNotLeftGoesToTheNextHome(t *testing.T) {
 		want string
 	}{
 		"no message was written":    {func(*bench) {}, "reset transmit:x:1 transmit:y:2"},
-		"one message was written":   {func(c *bench) { c.Sent().Written(1) }, "reset " + lost("x") + " transmit:y:1"},
-		"all messages were written": {func(c *bench) { c.Sent().Written(2) }, "reset " + lost("x") + " " + lost("y")},
+		"one message was written":   {func(c *bench) { c.Outbound().Written(1) }, "reset " + lost("x") + " transmit:y:1"},
+		"all messages were written": {func(c *bench) { c.Outbound().Written(2) }, "reset " + lost("x") + " " + lost("y")},
 		"sent again, and the first copies were written": {func(c *bench) {
-			c.Sent().Written(1)
+			c.Outbound().Written(1)
 			c.tick(2 * time.Second)
-			c.Sent().Written(2)
+			c.Outbound().Written(2)
 		}, "reset " + lost("x") + " " + lost("y")},
 		"sent again, and no copy was written": {func(c *bench) {
 			c.tick(2 * time.Second)
-			c.Sent().Written(0)
+			c.Outbound().Written(0)
 		}, "reset transmit:x:1 transmit:y:2"},
 		"the passage was given up": {func(c *bench) {
-			c.Sent().Rerouted(1, true)
+			c.Outbound().Rerouted(1, true)
 			c.Broken(nodeB)
 			c.Flush(c.now, nodeB, &c.out)
 			c.place = 0
 			c.did()
-			c.Sent().Written(0)
+			c.Outbound().Written(0)
 		}, "reset " + lost("x") + " transmit:y:1"},
-		"another passage, while the first goes on": {func(c *bench) { c.Sent().Rerouted(1, false) }, "reset " + lost("x") + " " + lost("y")},
+		"another passage, while the first goes on": {func(c *bench) { c.Outbound().Rerouted(1, false) }, "reset " + lost("x") + " " + lost("y")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -582,7 +582,7 @@ func BenchmarkShard(b *testing.B) {
 		}
 		for b.Loop() {
 			for over := false; !over; {
-				over = c.Upkeep().Sweep(c.now, 128, &c.out)
+				over = c.Maintenance().Sweep(c.now, 128, &c.out)
 			}
 		}
 	})

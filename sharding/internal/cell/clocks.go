@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Clocks knows, for each node that acknowledged something lately, the least that its clock
+// ClockBounds knows, for each node that acknowledged something lately, the least that its clock
 // can show now. An acknowledgement carries the clock of its sender, which has gone on since.
 // An ask that carries such a lower bound of the receiver's clock shows the receiver how
 // long it was on its way, although no two clocks of a cluster agree:
@@ -26,7 +26,7 @@ import (
 // as a connection may be idle.
 //
 // The zero value knows no clock.
-type Clocks struct{ nodes map[gossip.NodeID]reading }
+type ClockBounds struct{ nodes map[gossip.NodeID]reading }
 
 // reading is what the clock of another node showed, and when this node heard so.
 type reading struct{ there, here machine.Instant }
@@ -35,27 +35,27 @@ type reading struct{ there, here machine.Instant }
 // their way. The time is short because a clock that stood still is behind for good.
 const readingLasts = 30 * time.Second
 
-// clocksMost bounds the readings that are kept. Beyond the bound all are forgotten, which
+// maxClocks bounds the readings that are kept. Beyond the bound all are forgotten, which
 // costs the next messages little, and is cheaper than to find the oldest reading.
-const clocksMost = 4096
+const maxClocks = 4096
 
 // Heard takes the clock that an acknowledgement of node, which came now, carries. Zero, of
 // a node that does not send its clock, is ignored.
-func (c *Clocks) Heard(node gossip.NodeID, there, now machine.Instant) {
+func (c *ClockBounds) Heard(node gossip.NodeID, there, now machine.Instant) {
 	if there == 0 {
 		return
 	}
 	if old, known := c.nodes[node]; known && now.Sub(old.here) < readingLasts && old.at(now) > there {
 		return
 	}
-	if c.nodes == nil || len(c.nodes) >= clocksMost {
+	if c.nodes == nil || len(c.nodes) >= maxClocks {
 		c.nodes = make(map[gossip.NodeID]reading)
 	}
 	c.nodes[node] = reading{there, now}
 }
 
 // At returns what the clock of node shows now, at least; 0 when that is not known.
-func (c *Clocks) At(node gossip.NodeID, now machine.Instant) machine.Instant {
+func (c *ClockBounds) At(node gossip.NodeID, now machine.Instant) machine.Instant {
 	r, known := c.nodes[node]
 	if !known {
 		return 0
@@ -64,6 +64,6 @@ func (c *Clocks) At(node gossip.NodeID, now machine.Instant) machine.Instant {
 }
 
 // Forget forgets the clock of a node.
-func (c *Clocks) Forget(node gossip.NodeID) { delete(c.nodes, node) }
+func (c *ClockBounds) Forget(node gossip.NodeID) { delete(c.nodes, node) }
 
 func (r reading) at(now machine.Instant) machine.Instant { return r.there.Add(now.Sub(r.here)) }

@@ -19,7 +19,7 @@ import (
 // it is. It takes it for earlier by no more than the fastest acknowledgement took.
 func TestClocksAreBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var c cell.Clocks
+		var c cell.ClockBounds
 		ahead := machine.Instant(rapid.Int64Range(0, 1<<40).Draw(t, "ahead")) // How far the clock of nodeB is ahead of the node's own.
 		now, fastest := machine.Instant(1), time.Hour
 		for range rapid.IntRange(1, 20).Draw(t, "acks") {
@@ -37,7 +37,7 @@ func TestClocksAreBounds(t *testing.T) {
 // A node notices after a while that the clock of another node stood still, and at once that
 // the clock shows more than expected.
 func TestAClockThatStoodStill(t *testing.T) {
-	var c cell.Clocks
+	var c cell.ClockBounds
 	second := machine.Instant(time.Second)
 	c.Heard(nodeB, 0, 0)
 	require.Zero(t, c.At(nodeB, second), "it does not say")
@@ -55,7 +55,7 @@ func TestAClockThatStoodStill(t *testing.T) {
 
 // A node remembers the clocks of a bounded number of nodes.
 func TestClocksAreBounded(t *testing.T) {
-	var c cell.Clocks
+	var c cell.ClockBounds
 	first, known := node("a", 1), 0
 	c.Heard(first, 7, 1)
 	for i := range gossip.UID(10_000) {

@@ -37,7 +37,7 @@ type Tally struct {
 	Transit  int // Messages of other nodes that wait for a home.
 	Held     int // Entities elsewhere that take nothing from this node at present.
 	// Mailboxes is the number of messages that wait for all entities, and Deepest the
-	// largest number that waits for one entity, as the last whole round of [Upkeep.Sweep]
+	// largest number that waits for one entity, as the last whole round of [Maintenance.Sweep]
 	// found them.
 	Mailboxes, Deepest int
 }
@@ -50,7 +50,7 @@ func (c *Cell) Tally(t *Tally) {
 	}
 	t.Transit += c.in.kept()
 	c.own.tally(t)
-	c.residents.tally(t)
+	c.entities.tally(t)
 }
 
 // Keep adds the counters of cells that are no more to t.

@@ -47,7 +47,7 @@ func TestWhatACellCounts(t *testing.T) {
 	c.started("x", true)
 	c.done("x", cell.Result{})
 	c.now = c.now.Add(time.Hour)
-	require.True(t, c.Upkeep().Sweep(c.now, 10, &c.out))
+	require.True(t, c.Maintenance().Sweep(c.now, 10, &c.out))
 	require.Equal(t, "stop:x", c.did())
 	c.stopped("x")
 	c.tell("y")
@@ -82,12 +82,12 @@ func TestTheSweepMeasuresMailboxes(t *testing.T) {
 	for _, id := range []string{"x", "y", "z", "x", "x", "y"} {
 		c.tell(id)
 	}
-	require.False(t, c.Upkeep().Sweep(c.now, 2, &c.out))
+	require.False(t, c.Maintenance().Sweep(c.now, 2, &c.out))
 	require.Zero(t, c.tally().Mailboxes, "the round is under way")
-	require.True(t, c.Upkeep().Sweep(c.now, 2, &c.out))
+	require.True(t, c.Maintenance().Sweep(c.now, 2, &c.out))
 	require.Equal(t, [2]int{6, 3}, [2]int{c.tally().Mailboxes, c.tally().Deepest})
 	for range 2 {
-		require.True(t, c.Upkeep().Sweep(c.now, 10, &c.out))
+		require.True(t, c.Maintenance().Sweep(c.now, 10, &c.out))
 		require.Equal(t, [2]int{6, 3}, [2]int{c.tally().Mailboxes, c.tally().Deepest}, "each round is by itself")
 	}
 

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// The record of an entity and what the runtime may read of it; residents.go and life.go say
+// The record of an entity and what the runtime may read of it; entitytable.go and life.go say
 // how the record lives.
 
 // entityState is the state of an entity's instance.
@@ -41,19 +41,19 @@ type Entity struct {
 
 	state    entityState
 	flags    entityFlags
-	failures uint8            // Failures in a row, without a success in between.
-	slow     uint8            // In how many runs from now on the entity counts as slow, if all of them are short.
-	seat     passivation.Seat // The place in the [Limiter]; 0 without one.
+	failures uint8              // Failures in a row, without a success in between.
+	slow     uint8              // In how many runs from now on the entity counts as slow, if all of them are short.
+	handle   passivation.Handle // The place in the [Limiter]; 0 without one.
 	// at is when the present state began; while active, when the present message
 	// began or the last one ended; while failed, when the rest ends.
 	at      machine.Instant
-	mailbox mailbox // With the message that is being processed, the first of it.
-	rare    *rare   // Nil for most entities.
+	mailbox mailbox    // With the message that is being processed, the first of it.
+	rare    *rareState // Nil for most entities.
 
 	prev, next *Entity
 }
 
-// entityFlags are what is so of an entity, or is not.
+// entityFlags are the yes-or-no facts of an entity.
 type entityFlags uint8
 
 const (
@@ -75,32 +75,32 @@ func (e *Entity) is(f entityFlags) bool { return e.flags&f != 0 }
 func (e *Entity) set(f entityFlags)     { e.flags |= f }
 func (e *Entity) unset(f entityFlags)   { e.flags &^= f }
 
-// rare is what few entities have. A million others are idle: so it is apart, and the record has
-// room for one pointer to it.
-type rare struct {
+// rareState has the fields that few entities use. It is apart, so that the record of an idle entity, of which there may
+// be a million, has one pointer for them.
+type rareState struct {
 	reply    *protocol.Reply // Waits for the node's standing; nil when there is none.
 	to       gossip.NodeID   // The node to send the reply to.
 	failure  *string         // Why the instance failed, while it is stopped for that; else nil.
-	pressure *pressure       // Nil while nobody waits for room in the mailbox.
+	pressure *backpressure   // Nil while nobody waits for room in the mailbox.
 	stuck    bool            // The entity was reported as stuck and has not returned.
 }
 
-// change changes what few entities have.
-func (e *Entity) change(f func(x *rare)) {
-	var x rare
+// change applies f to the rare state of the entity, and drops it when it is zero.
+func (e *Entity) change(f func(x *rareState)) {
+	var x rareState
 	if e.rare != nil {
 		x = *e.rare
 	}
-	if f(&x); x == (rare{}) {
+	if f(&x); x == (rareState{}) {
 		e.rare = nil
 		return
 	}
 	e.rare = &x
 }
 
-// withheld returns the reply that waits for the node's standing, and the node to send it to; nil
+// heldReply returns the reply that waits for the node's standing, and the node to send it to; nil
 // when there is none.
-func (e *Entity) withheld() (*protocol.Reply, gossip.NodeID) {
+func (e *Entity) heldReply() (*protocol.Reply, gossip.NodeID) {
 	if e.rare == nil {
 		return nil, gossip.NodeID{}
 	}
@@ -124,15 +124,15 @@ func (e *Entity) Cause() Cause {
 	}
 }
 
-// withhold has a reply wait for the node's standing.
+// withhold holds a reply back until the node's standing is proven.
 func (e *Entity) withhold(reply *protocol.Reply, to gossip.NodeID) {
-	e.change(func(x *rare) { x.reply, x.to = reply, to })
+	e.change(func(x *rareState) { x.reply, x.to = reply, to })
 }
 
-// forgo gives up the reply that waits for the node's standing, if there is one.
-func (e *Entity) forgo() {
+// dropReply gives up the reply that waits for the node's standing, if there is one.
+func (e *Entity) dropReply() {
 	if e.Withholds() {
-		e.change(func(x *rare) { x.reply, x.to = nil, gossip.NodeID{} })
+		e.change(func(x *rareState) { x.reply, x.to = nil, gossip.NodeID{} })
 	}
 }
 
@@ -144,25 +144,25 @@ func (e *Entity) failure() *string {
 	return e.rare.failure
 }
 
-// blame notes why the instance failed; nil: it has been stopped for that.
-func (e *Entity) blame(why *string) { e.change(func(x *rare) { x.failure = why }) }
+// blame sets why the instance failed; nil: it has been stopped for that.
+func (e *Entity) blame(why *string) { e.change(func(x *rareState) { x.failure = why }) }
 
 // pressure returns who waits for room in the mailbox; nil while nobody does.
-func (e *Entity) pressure() *pressure {
+func (e *Entity) pressure() *backpressure {
 	if e.rare == nil {
 		return nil
 	}
 	return e.rare.pressure
 }
 
-// press notes who waits for room in the mailbox.
-func (e *Entity) press(p *pressure) { e.change(func(x *rare) { x.pressure = p }) }
+// press sets who waits for room in the mailbox.
+func (e *Entity) press(p *backpressure) { e.change(func(x *rareState) { x.pressure = p }) }
 
 // stuck reports whether the entity was reported as stuck and has not returned.
 func (e *Entity) stuck() bool { return e.rare != nil && e.rare.stuck }
 
-// stick notes whether the entity was reported as stuck.
-func (e *Entity) stick(stuck bool) { e.change(func(x *rare) { x.stuck = stuck }) }
+// stick sets whether the entity was reported as stuck.
+func (e *Entity) stick(stuck bool) { e.change(func(x *rareState) { x.stuck = stuck }) }
 
 // slowRuns is in how many runs in a row an entity that has been slow must be quick to count as
 // quick again: few enough that one delay, which may be that of the machine, is forgotten soon,

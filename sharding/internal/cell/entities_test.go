@@ -21,7 +21,7 @@ import (
 
 func (c *bench) sweep() string {
 	for over := false; !over; {
-		over = c.Upkeep().Sweep(c.now, 2, &c.out)
+		over = c.Maintenance().Sweep(c.now, 2, &c.out)
 	}
 	return c.did()
 }
@@ -97,15 +97,15 @@ func TestASweepGoesOnWhereItStopped(t *testing.T) {
 		c.done(id, cell.Result{})
 	}
 	c.now = c.now.Add(time.Second)
-	c.Upkeep().Sweep(c.now, 1, &c.out)
+	c.Maintenance().Sweep(c.now, 1, &c.out)
 	require.Equal(t, "stop:a", c.did())
 	c.passivate("b")
 	c.stopped("b")
-	c.Upkeep().Sweep(c.now, 1, &c.out)
+	c.Maintenance().Sweep(c.now, 1, &c.out)
 	require.Equal(t, "stop:c", c.did(), "b was next, and is gone")
 	c.passivate("d")
 	c.stopped("d")
-	require.True(t, c.Upkeep().Sweep(c.now, 1, &c.out), "nothing is left of the round")
+	require.True(t, c.Maintenance().Sweep(c.now, 1, &c.out), "nothing is left of the round")
 	require.Empty(t, c.did())
 }
 

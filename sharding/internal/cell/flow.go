@@ -40,8 +40,8 @@ type heldUp struct {
 	then   int             // The value of bytes at that time.
 }
 
-// hold is an entity elsewhere that takes no messages of this node at present.
-type hold struct {
+// heldEntity is an entity elsewhere that takes no messages of this node at present.
+type heldEntity struct {
 	line  line
 	epoch protocol.Epoch  // The epoch of the home that told this node to hold.
 	at    machine.Instant // When the home last told to hold, or was asked.
@@ -49,10 +49,10 @@ type hold struct {
 
 // hold begins a hold. Senders in the line for the window whose message is to the entity
 // move to the line of the hold.
-func (o *origin) hold(entity string) *hold {
-	h := new(hold)
+func (o *origin) hold(entity string) *heldEntity {
+	h := new(heldEntity)
 	if o.holds == nil {
-		o.holds = make(map[string]*hold)
+		o.holds = make(map[string]*heldEntity)
 	}
 	o.holds[entity] = h
 	for t := o.line.first; t != nil; {
@@ -68,7 +68,7 @@ func (o *origin) hold(entity string) *hold {
 
 // open ends a hold. The senders in its line go to the end of the line for the window,
 // which is short mostly.
-func (o *origin) open(entity string, h *hold, out *Actions) {
+func (o *origin) open(entity string, h *heldEntity, out *Actions) {
 	delete(o.holds, entity)
 	for t := h.line.first; t != nil; t = h.line.first {
 		h.line.remove(t)

@@ -36,7 +36,7 @@ func (c *Cell) Apply(now machine.Instant, in protocol.CellInput, out *Actions) {
 	case protocol.Unsuspend:
 		c.place.suspend(false)
 		c.alarm.settled()
-		c.residents.restart(now, out)
+		c.entities.restart(now, out)
 		c.checkHalted(now, out)
 	case protocol.Abandon:
 		c.abandon(now, out)
@@ -95,12 +95,12 @@ func (c *Cell) startHosting(now machine.Instant, h protocol.StartHosting, out *A
 
 // serve delivers everything that waited for this node to be the home.
 func (c *Cell) serve(now machine.Instant, out *Actions) {
-	c.residents.recall.serve() // Before the first entity begins.
+	c.entities.remembering.serve() // Before the first entity begins.
 	c.own.again()
 	c.pump(now, out)
 	c.own.dismiss(out) // Messages of this node go straight into mailboxes now.
 	c.retransit(now, out)
-	c.residents.keepUp(now, out)
+	c.entities.keepUp(now, out)
 }
 
 func (c *Cell) stopHosting(now machine.Instant, h protocol.StopHosting, out *Actions) {
@@ -109,8 +109,8 @@ func (c *Cell) stopHosting(now machine.Instant, h protocol.StopHosting, out *Act
 	}
 	c.place.stop(now, h.Leaving)
 	c.in.halt(now, out)
-	c.residents.recall.stop()
-	c.residents.runOut(now, out)
+	c.entities.remembering.stop()
+	c.entities.runOut(now, out)
 	c.Handoff().hurry(now, out)
 }
 
@@ -129,17 +129,17 @@ func (c *Cell) releaseHosting(now machine.Instant, h protocol.ReleaseHosting, ou
 		return
 	}
 	c.memory.giveUp(now, out)
-	c.residents.releaseAll(now, out)
-	c.residents.recall.hasty = true
+	c.entities.releaseAll(now, out)
+	c.entities.remembering.hasty = true
 	c.checkHalted(now, out)
 }
 
 // checkHalted ends the hosting once the last entity is gone, and what is remembered is written.
 func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
-	if !c.place.stops() || !c.residents.empty() || c.place.isOver() || !c.residents.recall.written(now, out) {
+	if !c.place.stops() || !c.entities.empty() || c.place.isOver() || !c.entities.remembering.written(now, out) {
 		return
 	}
-	c.residents.recall.end()
+	c.entities.remembering.end()
 	c.in.acks(out)
 	c.place.halt(now)
 	halted := protocol.ShardHalted{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end(), Snapshots: c.memory.end()}
@@ -153,8 +153,8 @@ func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
 func (c *Cell) evict(now machine.Instant, out *Actions) {
 	c.place.lose()
 	c.memory.clear()
-	c.residents.discard(now, protocol.CodeNotDelivered, out)
-	c.residents.recall.end()
+	c.entities.discard(now, protocol.CodeNotDelivered, out)
+	c.entities.remembering.end()
 	out.add(Action{Op: OpEnd})
 }
 
@@ -162,8 +162,8 @@ func (c *Cell) evict(now machine.Instant, out *Actions) {
 func (c *Cell) abandon(now machine.Instant, out *Actions) {
 	c.place.abandon()
 	c.memory.clear()
-	c.residents.discard(now, protocol.CodeNotDelivered, out)
-	c.residents.recall.end()
+	c.entities.discard(now, protocol.CodeNotDelivered, out)
+	c.entities.remembering.end()
 	c.own.abandon(out)
 	c.in.abandon(out)
 	c.own.release(out)

@@ -44,7 +44,7 @@ func (s *stream) following() *Message {
 //	H3  each stream for which an acknowledgement is due is in dirty, once;
 //	H4  what waits in a stream, and what waits in transit, is bounded.
 type inbound struct {
-	shared
+	env
 	streams  map[gossip.NodeID]*stream
 	lastUsed *stream   // The stream of the last message, since frames come in runs.
 	dirty    []*stream // The streams for which an acknowledgement is due.

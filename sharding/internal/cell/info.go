@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// stuckMax bounds the entities that an [Info] names.
-const stuckMax = 16
+// maxStuckNamed bounds the entities that an [Info] names.
+const maxStuckNamed = 16
 
 // Info is a snapshot of a cell, for explanations and metrics.
 type Info struct {
@@ -60,19 +60,19 @@ func (c *Cell) Info() Info {
 		Suspended: c.place.isSuspended(), Asked: c.place.asking(), Transit: c.in.kept(),
 	}
 	c.own.describe(&i)
-	c.residents.describe(&i)
+	c.entities.describe(&i)
 	return i
 }
 
 func (i *Info) note(e *Entity) {
-	if len(i.Stuck) < stuckMax {
+	if len(i.Stuck) < maxStuckNamed {
 		i.Stuck = append(i.Stuck, e.Info())
 	}
 }
 
 // Entity returns a snapshot of the record of an entity; false if it is passive.
 func (c *Cell) Entity(id string) (EntityInfo, bool) {
-	e := c.residents.entity(id)
+	e := c.entities.entity(id)
 	if e == nil {
 		return EntityInfo{}, false
 	}
@@ -122,7 +122,7 @@ func (c *Cell) String() string {
 // Entities returns the records of the entities, in the order in which they came to life.
 func (c *Cell) Entities() iter.Seq[*Entity] {
 	return func(yield func(*Entity) bool) {
-		for e := c.residents.first; e != nil; e = e.next {
+		for e := c.entities.first; e != nil; e = e.next {
 			if !yield(e) {
 				return
 			}

@@ -37,8 +37,8 @@ import (
 //   - an entity that is stuck is counted until it returns;
 //   - senders that wait for room are called in their order, all of them in the end, and
 //     find the room that was kept for them;
-//   - with a limiter each instance that lives has one seat, and nobody else has one, nor anybody who is
-//     permanent; no seat is used that nobody has; and who is stopped to make room had nothing to do;
+//   - with a limiter each instance that lives has one handle, and nobody else has one, nor anybody who is
+//     permanent; no handle is used that nobody has; and who is stopped to make room had nothing to do;
 //   - while the shard is served an entity that is permanent has a record, and runs or is about
 //     to: without an instance and a message it waits for standing, or the cell is to be called
 //     when its rest ends.
@@ -50,7 +50,7 @@ type cellModel struct {
 	due  machine.Instant // When the cell is to be called; 0: it is not.
 
 	permanent []string
-	limiter   *seats // Nil: nothing bounds the instances.
+	limiter   *handles // Nil: nothing bounds the instances.
 
 	n         uint64 // The N of the last epoch that was given out.
 	base      protocol.Epoch
@@ -78,7 +78,7 @@ type cellModel struct {
 
 // run is what an entity has beside its present message.
 type run struct {
-	ahead     cell.Ahead
+	ahead     cell.AheadQueue
 	processed []*cell.Message // Those of ahead that the entity processes before it returns.
 	rest      []*cell.Message
 }
@@ -106,18 +106,18 @@ func newCellModel(t *rapid.T) *cellModel {
 		at: map[*cell.Entity]cell.Op{}, runs: map[*cell.Entity]run{}, stuck: map[*cell.Entity]bool{},
 	}
 	if rapid.Bool().Draw(t, "limited") {
-		m.bound(newSeats())
+		m.bound(newHandles())
 	}
 	return m
 }
 
 // bound has a limiter bound the instances, nil for none.
-func (m *cellModel) bound(by *seats) {
+func (m *cellModel) bound(by *handles) {
 	if m.limiter = by; by == nil {
-		m.cell.Upkeep().Limit(nil)
+		m.cell.Maintenance().Limit(nil)
 		return
 	}
-	m.cell.Upkeep().Limit(by)
+	m.cell.Maintenance().Limit(by)
 }
 
 func (m *cellModel) entity() string {
@@ -180,7 +180,7 @@ func (m *cellModel) carry() {
 	}
 	m.out.Reset()
 	m.keptUp()
-	m.seated()
+	m.limited()
 	require.Equal(m.t, len(m.stuck), m.cell.Info().StuckCount)
 }
 
@@ -203,35 +203,35 @@ func (m *cellModel) keptUp() {
 	}
 }
 
-// seated checks what holds of seats.
-func (m *cellModel) seated() {
+// limited checks what holds of handles.
+func (m *cellModel) limited() {
 	if m.limiter == nil {
 		return
 	}
-	require.Zero(m.t, m.limiter.wrong, "nobody uses or leaves the seat of nobody")
-	var live, seated []string
+	require.Zero(m.t, m.limiter.wrong, "nobody uses or leaves the handle of nobody")
+	var live, limited []string
 	for e := range m.cell.Entities() {
 		if e.Live() && !slices.Contains(m.permanent, e.ID()) {
 			live = append(live, e.ID())
 		}
 	}
 	for _, e := range m.limiter.taken {
-		require.False(m.t, e.Info().Released, "who was left behind has no seat")
-		seated = append(seated, e.ID())
+		require.False(m.t, e.Info().Released, "who was left behind has no handle")
+		limited = append(limited, e.ID())
 	}
-	require.ElementsMatch(m.t, live, seated)
+	require.ElementsMatch(m.t, live, limited)
 }
 
-// evict has the cell stop one of those that have a seat.
+// evict has the cell stop one of those that have a handle.
 func (m *cellModel) evict(t *rapid.T) {
 	if m.limiter == nil || len(m.limiter.taken) == 0 {
-		t.Skip("nobody has a seat") // This draw does not apply; the test goes on.
+		t.Skip("nobody has a handle") // This draw does not apply; the test goes on.
 	}
-	at := rapid.SampledFrom(slices.Sorted(maps.Keys(m.limiter.taken))).Draw(t, "seat")
+	at := rapid.SampledFrom(slices.Sorted(maps.Keys(m.limiter.taken))).Draw(t, "handle")
 	e := m.limiter.taken[at]
 	free := m.at[e] == 0 && e.Waiting() == 0 && !e.Withholds() && !m.suspended
 	told := len(m.limiter.uses)
-	switch m.cell.Upkeep().Evict(m.now, m.limiter, e, at, &m.out) {
+	switch m.cell.Maintenance().Evict(m.now, m.limiter, e, at, &m.out) {
 	case cell.Evicted:
 		require.True(m.t, free, "it had nothing to do")
 		require.Equal(m.t, cell.CauseLimit, e.Cause())
@@ -240,7 +240,7 @@ func (m *cellModel) evict(t *rapid.T) {
 	case cell.Busy:
 		require.False(m.t, free)
 	default:
-		require.Fail(m.t, "it has that seat")
+		require.Fail(m.t, "it has that handle")
 	}
 	m.carry()
 }
@@ -456,7 +456,7 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 			m.carry()
 		},
 		"sweep": func(*rapid.T) {
-			m.cell.Upkeep().Sweep(m.now, 2, &m.out)
+			m.cell.Maintenance().Sweep(m.now, 2, &m.out)
 			for _, a := range m.out.List() {
 				require.False(m.t, a.Op == cell.OpStop && slices.Contains(m.permanent, a.Entity.ID()), "it is not stopped for being idle")
 			}
@@ -479,7 +479,7 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 		},
 		"evict": m.evict,
 		"bound": func(t *rapid.T) {
-			m.bound(rapid.SampledFrom([]*seats{nil, newSeats(), newSeats()}).Draw(t, "by"))
+			m.bound(rapid.SampledFrom([]*handles{nil, newHandles(), newHandles()}).Draw(t, "by"))
 			m.carry()
 		},
 		"flow":    m.flow,

@@ -13,7 +13,7 @@ import (
 // to advance. The end of a hosting that may follow is for the cell to see.
 
 // started does the work of [Cell.Started].
-func (r *residents) started(now machine.Instant, e *Entity, ok bool, out *Actions) {
+func (r *entityTable) started(now machine.Instant, e *Entity, ok bool, out *Actions) {
 	if !ok {
 		r.startFailed(now, e, "", out)
 		return
@@ -31,7 +31,7 @@ func (r *residents) started(now machine.Instant, e *Entity, ok bool, out *Action
 }
 
 // startFailed does the work of [Cell.StartFailed].
-func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out *Actions) {
+func (r *entityTable) startFailed(now machine.Instant, e *Entity, why string, out *Actions) {
 	if e.state != entityStarting {
 		return
 	}
@@ -39,7 +39,7 @@ func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out 
 	r.counts.StartFailed++
 	e.unset(isPassivate | isHeld)
 	e.Value = nil
-	r.seats.leave(e)
+	r.limiter.leave(e)
 	if !e.Ended() {
 		e.failures = min(e.failures+1, 16)
 		r.rest(now, e, r.backoff(e.failures), why, out)
@@ -48,7 +48,7 @@ func (r *residents) startFailed(now machine.Instant, e *Entity, why string, out 
 }
 
 // postpone does the work of [Cell.Postpone].
-func (r *residents) postpone(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) postpone(now machine.Instant, e *Entity, out *Actions) {
 	if !e.atWork() {
 		return
 	}
@@ -68,7 +68,7 @@ func (r *residents) postpone(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // lapse does the work of [Cell.Lapse].
-func (r *residents) lapse(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) lapse(now machine.Instant, e *Entity, out *Actions) {
 	if !e.atWork() {
 		return
 	}
@@ -82,7 +82,7 @@ func (r *residents) lapse(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // done does the work of [Cell.Done].
-func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Actions) {
+func (r *entityTable) done(now machine.Instant, e *Entity, res Result, out *Actions) {
 	if !e.atWork() {
 		return
 	}
@@ -113,7 +113,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 	e.failures = 0
 	switch {
 	case r.place.isOver():
-		e.forgo()
+		e.dropReply()
 		r.stop(now, e, out)
 	case e.Ended():
 		r.stop(now, e, out)
@@ -125,7 +125,7 @@ func (r *residents) done(now machine.Instant, e *Entity, res Result, out *Action
 }
 
 // passivate does the work of [Cell.Passivate].
-func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) passivate(now machine.Instant, e *Entity, out *Actions) {
 	switch {
 	case e.state == entityStarting:
 		e.set(isPassivate)
@@ -139,7 +139,7 @@ func (r *residents) passivate(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // remind does the work of [Cell.Remind].
-func (r *residents) remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
+func (r *entityTable) remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
 	if !e.Live() || r.place.isOver() {
 		return
 	}
@@ -149,7 +149,7 @@ func (r *residents) remind(now machine.Instant, e *Entity, m *Message, out *Acti
 }
 
 // stopped does the work of [Cell.Stopped].
-func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) stopped(now machine.Instant, e *Entity, out *Actions) {
 	if e.state != entityStopping {
 		return
 	}
@@ -158,7 +158,7 @@ func (r *residents) stopped(now machine.Instant, e *Entity, out *Actions) {
 	if e.failure() == nil && r.place.serves() && !r.place.isOver() && !e.Ended() {
 		r.counts.Passivated[e.Cause()]++ // The instance stops, has not failed, and its shard stays.
 	}
-	r.recall.ended(e)
+	r.remembering.ended(e)
 	if failure := e.failure(); failure != nil {
 		why := *failure
 		e.blame(nil)

@@ -11,24 +11,24 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// How the entities of a cell take part in the limit of their region. An instance has a seat in the
+// How the entities of a cell take part in the limit of their region. An instance has a handle in the
 // region's limiter from its start until it is told to stop. A use is that a worker takes the
 // entity up, for one message or a run of them: so a message that comes while its entity is at work
 // costs nothing here. The cell gathers uses and tells them to the limiter a few at a time.
 //
 // The limiter may name an entity as the one to go that was used meanwhile, or is busy. So it asks
-// by [Upkeep.Evict], which looks a second time.
+// by [Maintenance.Evict], which looks a second time.
 
 // Limiter bounds the instances of a region. It is called with mu of the slot held, by the cells
 // of the region at once, and returns without waiting for any of them.
 type Limiter interface {
-	// Enter gives a seat to the instance of e, which starts or runs.
-	Enter(shard protocol.ShardID, e *Entity) passivation.Seat
+	// Enter returns a handle for the instance of e, which starts or runs.
+	Enter(shard protocol.ShardID, e *Entity) passivation.Handle
 	// Use says which instances were used, the last one last. It may be forgotten when others use
 	// the limiter, unless must is set.
-	Use(seats []passivation.Seat, must bool)
-	// Leave frees a seat.
-	Leave(s passivation.Seat)
+	Use(handles []passivation.Handle, must bool)
+	// Leave frees a handle.
+	Leave(s passivation.Handle)
 }
 
 // Cause says why an instance was passivated.
@@ -60,65 +60,66 @@ func (c Cause) String() string {
 	}
 }
 
-// Verdict says what became of [Upkeep.Evict].
+// Verdict says what became of [Maintenance.Evict].
 type Verdict uint8
 
 // The verdicts.
 const (
-	Gone    Verdict = iota // The seat is not that of the entity any more.
+	Gone    Verdict = iota // The handle is not that of the entity any more.
 	Used                   // The entity was used since the limiter was last told of uses, which it is now.
 	Busy                   // The entity cannot be stopped now: it is at work, waits, or holds itself.
 	Evicted                // The entity is told to stop.
 )
 
-// usesMost is how many uses a cell gathers.
-const usesMost = 16
+// maxUses is how many uses a cell gathers.
+const maxUses = 16
 
-// seating is the part of the residents that takes part in the limit.
-type seating struct {
+// limiterClient is the part of the entity table that gives and frees the handles of instances in the limiter, and tells
+// it of uses.
+type limiterClient struct {
 	cfg  *Config
-	uses []passivation.Seat // Uses that the limiter has not been told yet.
+	uses []passivation.Handle // Uses that the limiter has not been told yet.
 }
 
-// enter takes a seat for an instance.
-func (s *seating) enter(e *Entity) {
+// enter gets a handle for an instance.
+func (s *limiterClient) enter(e *Entity) {
 	s.tell(true)
-	e.seat = s.cfg.Limiter.Enter(s.cfg.Shard, e)
+	e.handle = s.cfg.Limiter.Enter(s.cfg.Shard, e)
 }
 
-// leave frees the seat of an instance that is told to stop, if it has one.
-func (s *seating) leave(e *Entity) {
-	if e.seat != 0 {
+// leave frees the handle of an instance that is told to stop, if it has one.
+func (s *limiterClient) leave(e *Entity) {
+	if e.handle != 0 {
 		s.tell(true)
-		s.cfg.Limiter.Leave(e.seat)
-		e.seat = 0
+		s.cfg.Limiter.Leave(e.handle)
+		e.handle = 0
 		e.unset(isFresh)
 	}
 }
 
-// used notes that a worker takes e up.
-func (s *seating) used(e *Entity) {
+// used records that a worker begins a run of e.
+func (s *limiterClient) used(e *Entity) {
 	if e.is(isFresh) {
 		e.unset(isFresh)
 		return
 	}
-	if s.uses = append(s.uses, e.seat); len(s.uses) >= usesMost {
+	if s.uses = append(s.uses, e.handle); len(s.uses) >= maxUses {
 		s.tell(false)
 	}
 }
 
-// tell tells the limiter of the uses. It does so before a seat is given or freed, so that no use is
-// taken for that of a later owner of the seat.
-func (s *seating) tell(must bool) {
+// tell tells the limiter of the uses. It does so before a handle is given or freed, so that no use is
+// taken for that of a later owner of the handle.
+func (s *limiterClient) tell(must bool) {
 	if len(s.uses) > 0 {
 		s.cfg.Limiter.Use(s.uses, must)
 		s.uses = s.uses[:0]
 	}
 }
 
-// reveals tells the limiter of the uses if e is among those that were used.
-func (s *seating) reveals(e *Entity) bool {
-	if !slices.Contains(s.uses, e.seat) {
+// reveals reports whether e was used since the limiter was told last, and then tells it.
+func (s *limiterClient) reveals(e *Entity) bool {
+	if !slices.Contains(s.uses, e.handle) {
 		return false
 	}
 	s.tell(true)

@@ -14,24 +14,24 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// seats is a limiter that evicts nobody, and knows what it was told.
-type seats struct {
-	last   passivation.Seat
-	taken  map[passivation.Seat]*cell.Entity
+// handles is a limiter that evicts nobody, and knows what it was told.
+type handles struct {
+	last   passivation.Handle
+	taken  map[passivation.Handle]*cell.Entity
 	uses   []string
 	urgent bool // The last uses had to be taken.
-	wrong  int  // How many seats were used, or freed, that nobody has.
+	wrong  int  // How many handles were used, or freed, that nobody has.
 }
 
-func newSeats() *seats { return &seats{taken: map[passivation.Seat]*cell.Entity{}} }
+func newHandles() *handles { return &handles{taken: map[passivation.Handle]*cell.Entity{}} }
 
-func (s *seats) Enter(_ protocol.ShardID, e *cell.Entity) passivation.Seat {
+func (s *handles) Enter(_ protocol.ShardID, e *cell.Entity) passivation.Handle {
 	s.last++
 	s.taken[s.last] = e
 	return s.last
 }
 
-func (s *seats) Use(used []passivation.Seat, must bool) {
+func (s *handles) Use(used []passivation.Handle, must bool) {
 	s.urgent = must
 	for _, at := range used {
 		if s.taken[at] == nil {
@@ -42,29 +42,29 @@ func (s *seats) Use(used []passivation.Seat, must bool) {
 	}
 }
 
-func (s *seats) Leave(at passivation.Seat) {
+func (s *handles) Leave(at passivation.Handle) {
 	if s.taken[at] == nil {
 		s.wrong++
 	}
 	delete(s.taken, at)
 }
 
-// x returns the seat of the entity x.
-func (s *seats) x(t *testing.T) (passivation.Seat, *cell.Entity) {
+// x returns the handle of the entity x.
+func (s *handles) x(t *testing.T) (passivation.Handle, *cell.Entity) {
 	t.Helper()
 	for at, e := range s.taken {
 		if e.ID() == "x" {
 			return at, e
 		}
 	}
-	t.Fatal("x has no seat")
+	t.Fatal("x has no handle")
 	return 0, nil
 }
 
-// limited returns a host whose instances have seats, with an idle entity x.
-func limited(t *testing.T) (*bench, *seats) {
+// limited returns a host whose instances have handles, with an idle entity x.
+func limited(t *testing.T) (*bench, *handles) {
 	t.Helper()
-	s := newSeats()
+	s := newHandles()
 	return active(t, cell.Config{Limiter: s}), s
 }
 
@@ -75,14 +75,14 @@ func (c *bench) use() {
 }
 
 // evict asks a cell to stop the entity x to make room.
-func (c *bench) evict(s *seats) cell.Verdict {
+func (c *bench) evict(s *handles) cell.Verdict {
 	c.t.Helper()
 	at, e := s.x(c.t)
-	return c.Upkeep().Evict(c.now, s, e, at, &c.out)
+	return c.Maintenance().Evict(c.now, s, e, at, &c.out)
 }
 
-// An instance has a seat from its start until it is told to stop.
-func TestInstancesHaveSeats(t *testing.T) {
+// An instance has a handle from its start until it is told to stop.
+func TestInstancesHaveHandles(t *testing.T) {
 	c, s := limited(t)
 	require.Len(t, s.taken, 1)
 	require.Equal(t, "stop:x", c.passivate("x"))
@@ -96,12 +96,12 @@ func TestInstancesHaveSeats(t *testing.T) {
 	c = newCell(t, nodeA, cell.Config{Limiter: s, Permanent: []string{"always"}})
 	require.Equal(t, "start:always", c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)}))
 	require.Empty(t, s.taken, "who is permanent needs none")
-	s = newSeats()
-	c.Upkeep().Limit(s)
+	s = newHandles()
+	c.Maintenance().Limit(s)
 	require.Empty(t, s.taken, "nor from another limiter")
 }
 
-// Uses are told a few at a time, and before a seat is given or freed; the message that an instance
+// Uses are told a few at a time, and before a handle is given or freed; the message that an instance
 // was started for is no further use.
 func TestUsesAreGathered(t *testing.T) {
 	c, s := limited(t)
@@ -119,12 +119,12 @@ func TestUsesAreGathered(t *testing.T) {
 	c.use()
 	c.passivate("x")
 	require.Len(t, s.uses, 18)
-	require.Zero(t, s.wrong, "told while the seat is that of x")
+	require.Zero(t, s.wrong, "told while the handle is that of x")
 }
 
-// Whoever the cell gives up frees its seat at once, though it has not returned: it is at work when the shard is
+// Whoever the cell gives up frees its handle at once, though it has not returned: it is at work when the shard is
 // released, or when the home is another one.
-func TestWhoIsGivenUpHasNoSeat(t *testing.T) {
+func TestWhoIsGivenUpHasNoHandle(t *testing.T) {
 	for _, given := range []protocol.CellInput{
 		protocol.ReleaseHosting{Epoch: epoch(1)}, protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, protocol.Abandon{},
 	} {
@@ -176,12 +176,12 @@ func TestWhoMakesRoom(t *testing.T) {
 	require.Equal(t, cell.Busy, c.evict(s))
 	c.apply(protocol.Unsuspend{})
 	at, e := s.x(t)
-	require.Equal(t, cell.Gone, c.Upkeep().Evict(c.now, newSeats(), e, at, &c.out), "another limiter")
-	require.Equal(t, cell.Gone, c.Upkeep().Evict(c.now, s, e, at+1, &c.out), "another seat")
+	require.Equal(t, cell.Gone, c.Maintenance().Evict(c.now, newHandles(), e, at, &c.out), "another limiter")
+	require.Equal(t, cell.Gone, c.Maintenance().Evict(c.now, s, e, at+1, &c.out), "another handle")
 	require.Equal(t, cell.Evicted, c.evict(s))
 	require.Equal(t, "stop:x", c.did())
 	require.Equal(t, cell.CauseLimit, e.Cause())
-	require.Equal(t, cell.Gone, c.Upkeep().Evict(c.now, s, e, at, &c.out), "once")
+	require.Equal(t, cell.Gone, c.Maintenance().Evict(c.now, s, e, at, &c.out), "once")
 	c.tell("x")
 	require.Equal(t, "start:x", c.stopped("x"))
 	require.Equal(t, uint64(1), c.tally().Passivated[cell.CauseLimit])
@@ -190,27 +190,27 @@ func TestWhoMakesRoom(t *testing.T) {
 // Those that run enter another limiter, and leave the one before.
 func TestAnotherLimiter(t *testing.T) {
 	c, s := limited(t)
-	next := newSeats()
+	next := newHandles()
 	c.tell("y")
 	c.use()
-	c.Upkeep().Limit(next)
+	c.Maintenance().Limit(next)
 	require.Empty(t, s.taken)
 	require.Zero(t, s.wrong)
 	require.Len(t, next.taken, 2)
 	require.Equal(t, []string{"x", "y"}, []string{next.taken[1].ID(), next.taken[2].ID()}, "in the order of their start")
 	c.use()
 	require.Equal(t, "stop:x", c.passivate("x"))
-	c.Upkeep().Limit(s)
+	c.Maintenance().Limit(s)
 	require.Len(t, s.taken, 1, "who stops does not count")
 	require.Zero(t, next.wrong)
 	require.Empty(t, c.stopped("x"))
 	c.tell("x")
 	c.started("x", true)
 	c.done("x", cell.Result{})
-	next = newSeats()
-	c.Upkeep().Limit(next)
+	next = newHandles()
+	c.Maintenance().Limit(next)
 	require.Zero(t, s.wrong)
-	c.Upkeep().Limit(nil)
+	c.Maintenance().Limit(nil)
 	require.Empty(t, next.taken)
 	c.use()
 	require.Empty(t, next.uses)

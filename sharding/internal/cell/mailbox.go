@@ -10,7 +10,7 @@ import (
 
 // The mailbox of an entity: push puts a message in, the cell counts how many are handed out, and
 // pop takes the first out; cut, retract, forget and truncate take out what has become pointless.
-// Ahead is how a worker reads what was handed out to it.
+// AheadQueue is how a worker reads what was handed out to it.
 
 // Mail is a message in the mailbox of an entity: its value, and a pointer to what else is known
 // of it. A tell of this node has no such thing, the tells of another node share that of
@@ -23,8 +23,7 @@ type Mail struct {
 	about *about // Nil for a tell of this node.
 }
 
-// about is what is known of a message beside its value. The zero value says that it is a tell of
-// this node.
+// about has what is known of a message beside its value. The zero value is that of a tell of this node.
 type about struct {
 	message     *Message        // Says everything, in place of the fields below; nil for most messages.
 	from        *stream         // The stream by which the message came; nil for a message of this node.
@@ -32,14 +31,14 @@ type about struct {
 	deadline    machine.Instant // See Message.Deadline.
 }
 
-// MailOf returns a message with a value of which m says the rest.
+// MailOf pairs a decoded value with the envelope m.
 func MailOf(value any, m *Message) Mail {
 	m.self.message = m
 	return Mail{value, &m.self}
 }
 
-// MailOfAsk returns a message with a value for which somebody waits until a deadline; 0: without
-// one.
+// MailOfAsk pairs a decoded value with what the cell must know of an ask: its correlation, and its deadline; 0: it has
+// none.
 func MailOfAsk(value any, correlation uint64, deadline machine.Instant) Mail {
 	return Mail{value, &about{correlation: correlation, deadline: deadline}}
 }
@@ -143,7 +142,7 @@ type mailbox struct {
 
 // ringKept is the largest ring that is always kept when a mailbox is empty. A larger one is kept if
 // the messages since the mailbox was last empty have filled a good part of the ring: it would
-// only be made anew for those that come next. [Upkeep.Sweep] takes the ring from an entity which is
+// only be made anew for those that come next. [Maintenance.Sweep] takes the ring from an entity which is
 // idle.
 const ringKept = 64
 
@@ -256,15 +255,15 @@ func (b *mailbox) truncate() {
 	}
 }
 
-// Ahead is messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
+// AheadQueue has the messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
 // has none.
-type Ahead struct {
+type AheadQueue struct {
 	ring    []Mail
 	at, end uint32
 }
 
 // Next returns the next of the messages; false if there are no more.
-func (a *Ahead) Next() (Mail, bool) {
+func (a *AheadQueue) Next() (Mail, bool) {
 	if a.at == a.end {
 		return Mail{}, false
 	}
@@ -274,12 +273,12 @@ func (a *Ahead) Next() (Mail, bool) {
 }
 
 // Len returns how many messages Next has not returned yet.
-func (a *Ahead) Len() int { return int(a.end - a.at) }
+func (a *AheadQueue) Len() int { return int(a.end - a.at) }
 
 // ahead returns the messages that are handed out beyond the present one.
-func (b *mailbox) ahead() Ahead {
+func (b *mailbox) ahead() AheadQueue {
 	if b.out <= 1 {
-		return Ahead{}
+		return AheadQueue{}
 	}
-	return Ahead{b.ring, b.head + 1, b.head + b.out}
+	return AheadQueue{b.ring, b.head + 1, b.head + b.out}
 }

@@ -30,7 +30,7 @@ import (
 //	    in which they were asked, unless they were left behind or their hosting has ended, and the
 //	    alarm is set while the shard stops.
 type memory struct {
-	shared
+	env
 	buffer handoff.Buffer
 	asked  []*Entity
 }
@@ -138,7 +138,7 @@ func (h Handoff) Leaves(now machine.Instant, e *Entity, why StopReason, out *Act
 		c.Stopped(now, e, out)
 		return
 	}
-	c.residents.returned(e, out)
+	c.entities.returned(e, out)
 	c.memory.ask(now, e, out)
 	h.hurry(now, out)
 }
@@ -178,9 +178,9 @@ func (h Handoff) hurry(now machine.Instant, out *Actions) {
 	c := h.c
 	for _, e := range c.memory.slow(now) {
 		c.memory.put(now, protocol.Snapshot{Entity: e.id, Loss: protocol.LossTooSlow}, out)
-		c.residents.refuseWaiting(e, protocol.CodeNotDelivered, out)
-		c.residents.disband(e, out)
-		c.residents.release(now, e, out)
+		c.entities.refuseWaiting(e, protocol.CodeNotDelivered, out)
+		c.entities.disband(e, out)
+		c.entities.release(now, e, out)
 	}
 	c.memory.watch(out)
 	c.checkHalted(now, out)

@@ -53,7 +53,7 @@ type Message struct {
 	// process. 0: nobody waits.
 	Correlation uint64
 	// Deadline is when the asker stops waiting, by the clock of this process: no entity
-	// begins the message after that. The wire carries the time that remains, see [Clocks].
+	// begins the message after that. The wire carries the time that remains, see [ClockBounds].
 	// 0: none. [Overdue]: the deadline had passed before the message came here.
 	Deadline machine.Instant
 	// Trace is the trace context, which no cell reads.
@@ -76,7 +76,7 @@ type Message struct {
 	Size int
 
 	next   *Message // The next message in the list that this one is in: a message is in one list at most.
-	ticket *ticket  // The place of the message in a line, while its sender waits; nil mostly.
+	waiter *waiter  // The place of the message in a line, while its sender waits; nil mostly.
 	self   about    // What the mailbox has of the message, see MailOf.
 }
 

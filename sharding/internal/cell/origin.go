@@ -26,22 +26,22 @@ import (
 //	    into the window;
 //	O4  a sender stands in one line, and a line of a hold has only senders to its entity.
 type origin struct {
-	shared
+	env
 
 	// What every message reads or changes stands together, since others use the cell on other
 	// processors in between.
-	window  window.Window    // Messages of this node that are accepted and not acknowledged.
-	cursor  uint64           // The number of the first message of the window that is to be transmitted; 0: none.
-	sent    uint64           // How many messages were put into the window since the cell was made.
-	line    line             // Senders that found the window full.
-	holds   map[string]*hold // Entities elsewhere that take no messages of this node at present, by id.
-	blocked bool             // The lane to the home is full or broken, or the cell collects.
+	window  window.Window          // Messages of this node that are accepted and not acknowledged.
+	cursor  uint64                 // The number of the first message of the window that is to be transmitted; 0: none.
+	sent    uint64                 // How many messages were put into the window since the cell was made.
+	line    line                   // Senders that found the window full.
+	holds   map[string]*heldEntity // Entities elsewhere that take no messages of this node at present, by id.
+	blocked bool                   // The lane to the home is full or broken, or the cell collects.
 
 	patience uint8           // How often the window was transmitted again without progress.
 	places   places          // Where the messages of the window are on their way.
 	moved    machine.Instant // When the window last moved, or began to fill.
 	progress machine.Instant // When the window last moved, began to fill, or was transmitted again.
-	written  uint64          // The place in the present passage below which messages may have left, see [Sent.Written].
+	written  uint64          // The place in the present passage below which messages may have left, see [Outbound.Written].
 }
 
 // admit puts m into the window, unless it has to stand in line. If a line has kept room for
@@ -139,10 +139,10 @@ func (o *origin) fits(cost int) bool {
 // window. A message that is in a line already counts as waiting: [Cell.Accept] knows
 // whether it was called.
 func (o *origin) mustWait(m *Message) bool {
-	return m.ticket != nil || o.line.first != nil || !o.fits(m.cost()) || len(o.holds) > 0 && o.holds[m.Entity] != nil
+	return m.waiter != nil || o.line.first != nil || !o.fits(m.cost()) || len(o.holds) > 0 && o.holds[m.Entity] != nil
 }
 
-// unsent does the work of [Sent.Unsent].
+// unsent does the work of [Outbound.Unsent].
 func (o *origin) unsent(seq uint64) { o.cursor, o.blocked = seq, true }
 
 // pending reports whether messages of the window are to be transmitted.

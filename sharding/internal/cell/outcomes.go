@@ -16,13 +16,13 @@ import (
 
 // Started says that the instance of e was started, or could not be.
 func (c *Cell) Started(now machine.Instant, e *Entity, ok bool, out *Actions) {
-	c.residents.started(now, e, ok, out)
+	c.entities.started(now, e, ok, out)
 	c.checkHalted(now, out)
 }
 
 // StartFailed says that the instance of e could not be started, and why.
 func (c *Cell) StartFailed(now machine.Instant, e *Entity, why string, out *Actions) {
-	c.residents.startFailed(now, e, why, out)
+	c.entities.startFailed(now, e, why, out)
 	c.checkHalted(now, out)
 }
 
@@ -30,36 +30,36 @@ func (c *Cell) StartFailed(now machine.Instant, e *Entity, why string, out *Acti
 // since the node's clock showed no standing. The processing begins after [protocol.Unsuspend] or,
 // should the clock show standing again, after a short time.
 func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
-	c.residents.postpone(now, e, out)
+	c.entities.postpone(now, e, out)
 }
 
 // Lapse gives back the message of an OpRun whose deadline had passed before its
 // processing began. The next message may begin at once.
 func (c *Cell) Lapse(now machine.Instant, e *Entity, out *Actions) {
-	c.residents.lapse(now, e, out)
+	c.entities.lapse(now, e, out)
 }
 
 // Done says that e has processed its message. The next message may begin at once.
 func (c *Cell) Done(now machine.Instant, e *Entity, r Result, out *Actions) {
-	c.residents.done(now, e, r, out)
+	c.entities.done(now, e, r, out)
 }
 
 // Passivate stops the instance of e once its mailbox is empty. A message that
 // comes later starts a new instance; no message is lost.
 func (c *Cell) Passivate(now machine.Instant, e *Entity, out *Actions) {
-	c.residents.passivate(now, e, out)
+	c.entities.passivate(now, e, out)
 }
 
 // Remind puts a message of an instance to itself into its mailbox. It does nothing
 // when the instance is ending, whose timers end with it. Such messages are taken by a full
 // mailbox too, since their number is bounded by the number of timers.
 func (c *Cell) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
-	c.residents.remind(now, e, m, out)
+	c.entities.remind(now, e, m, out)
 }
 
 // Stopped says that the instance of e has stopped.
 func (c *Cell) Stopped(now machine.Instant, e *Entity, out *Actions) {
-	c.residents.stopped(now, e, out)
+	c.entities.stopped(now, e, out)
 	c.checkHalted(now, out)
 }
 
@@ -67,20 +67,20 @@ func (c *Cell) Stopped(now machine.Instant, e *Entity, out *Actions) {
 // BeginStop just before the stop; held says whether the clock shows standing then. False:
 // the instance must not be stopped now; another OpStop follows.
 func (c *Cell) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
-	return c.residents.beginStop(now, e, held, out)
+	return c.entities.beginStop(now, e, held, out)
 }
 
-// Upkeep is what is done about the entities of the cell.
-func (c *Cell) Upkeep() Upkeep { return Upkeep{&c.residents} }
+// Maintenance returns the upkeep of the entities of the cell: sweeps, evictions, changes of the limit.
+func (c *Cell) Maintenance() Maintenance { return Maintenance{&c.entities} }
 
-// Handoff returns what the cell does about the memory of its entities when the shard moves.
+// Handoff returns the inputs about the memory of entities when the shard moves.
 func (c *Cell) Handoff() Handoff { return Handoff{c} }
 
 // Ahead hands out up to n further messages behind the present message of e. The runtime may
 // read them until [Cell.Ran] takes them back; it begins none once the hosting has ended
 // ([OpEnd]) or the clock shows no standing.
-func (c *Cell) Ahead(e *Entity, n int) Ahead {
-	return c.residents.ahead(e, n)
+func (c *Cell) Ahead(e *Entity, n int) AheadQueue {
+	return c.entities.ahead(e, n)
 }
 
 // Ran says that e has processed its message and the first n messages that [Cell.Ahead]
@@ -88,18 +88,18 @@ func (c *Cell) Ahead(e *Entity, n int) Ahead {
 // other processed messages that were more than a value are returned as a list, which
 // belongs to the caller. Messages that did not begin wait again, or are refused when the hosting has ended meanwhile.
 func (c *Cell) Ran(e *Entity, n int, out *Actions) (over *Message) {
-	return c.residents.ran(e, n, out)
+	return c.entities.ran(e, n, out)
 }
 
-// Sent is the messages of a cell on their way to a lane: what there is to transmit, and how far
+// Outbound has the methods about the messages of a cell that go to a lane: what there is to transmit, and how far
 // that has come.
-type Sent struct{ own *origin }
+type Outbound struct{ own *origin }
 
-// Sent returns the messages that the runtime is asked to transmit.
-func (c *Cell) Sent() Sent { return Sent{&c.own} }
+// Outbound returns the messages that the runtime is asked to transmit.
+func (c *Cell) Outbound() Outbound { return Outbound{&c.own} }
 
-// Outgoing is what a cell has to transmit: messages of one stream, by their numbers.
-type Outgoing struct {
+// Transmission is what a cell has to transmit: messages of one stream, by their numbers.
+type Transmission struct {
 	Kind        string
 	Shard       protocol.ShardID
 	Origin      gossip.NodeID
@@ -107,49 +107,49 @@ type Outgoing struct {
 	Window      *window.Window
 }
 
-// Outgoing returns what the cell has to transmit. The epochs are valid until the next call of the
+// Transmission returns what the cell has to transmit. The epochs are valid until the next call of the
 // cell.
-func (s Sent) Outgoing() Outgoing {
+func (s Outbound) Transmission() Transmission {
 	o := s.own
-	return Outgoing{o.cfg.Kind, o.cfg.Shard, o.cfg.Self, o.place.baseEpoch(), o.place.mapEpoch(), &o.window}
+	return Transmission{o.cfg.Kind, o.cfg.Shard, o.cfg.Self, o.place.baseEpoch(), o.place.mapEpoch(), &o.window}
 }
 
 // Handed says that the messages of an OpTransmit from number first on, up to and without unsent,
 // are at a place of the present passage. When a message was handed over several times, its
 // first place counts, since that leaves first.
-func (s Sent) Handed(first, unsent, place uint64) {
+func (s Outbound) Handed(first, unsent, place uint64) {
 	s.own.handed(first, unsent, place)
 }
 
 // Handing says that the messages of an OpTransmit from number first on, up to and without unsent,
 // are about to be appended to a lane. They count as having left until a method of the result says
 // what became of them; the cell may be called in between, and learn of another home.
-func (s Sent) Handing(first, unsent uint64) Handover { return s.own.handOver(first, unsent) }
+func (s Outbound) Handing(first, unsent uint64) PendingAppend { return s.own.handOver(first, unsent) }
 
 // Written says that messages at places under below of the present passage may have left.
 // The runtime calls Written before it applies an input by which the streams may begin anew:
 // messages that have not left by then are sent to the new host, and all others end with
 // [protocol.CodeUnknownOutcome].
-func (s Sent) Written(below uint64) {
+func (s Outbound) Written(below uint64) {
 	s.own.leftBelow(below)
 }
 
 // Rerouted says that messages which are handed over from now on take another passage. Of
 // the passage before, messages at places under below may have left; over says that no
 // further message will leave by it, so that the others were never sent.
-func (s Sent) Rerouted(below uint64, over bool) {
+func (s Outbound) Rerouted(below uint64, over bool) {
 	s.own.rerouted(below, over)
 }
 
 // Unsent says that the message with a number, of an OpTransmit, could not be appended to its lane,
 // nor any message that follows it. They are transmitted by the next [Cell.Flush] or [Cell.Tick].
-func (s Sent) Unsent(seq uint64) {
+func (s Outbound) Unsent(seq uint64) {
 	s.own.unsent(seq)
 }
 
 // Strip has the message with a number travel with flags in the place of its payload, which no
 // frame has room for. False: it does so already.
-func (s Sent) Strip(seq uint64, flags uint32, out *Actions) bool {
+func (s Outbound) Strip(seq uint64, flags uint32, out *Actions) bool {
 	spent := s.own.window.Strip(seq, flags)
 	if spent == nil {
 		return false
@@ -193,7 +193,7 @@ func (c *Cell) Retract(now machine.Instant, entity string, correlation uint64, o
 		c.own.callWindow(out)
 		return nil, true
 	}
-	if m, back = c.residents.retract(now, entity, correlation, out); back {
+	if m, back = c.entities.retract(now, entity, correlation, out); back {
 		c.checkHalted(now, out)
 	}
 	return m, back

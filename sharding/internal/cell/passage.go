@@ -24,7 +24,7 @@ import (
 // goes, so that places are kept for runs of messages.
 
 // hasLeft is the place of a message of which a copy may have left this node, and handing of one
-// that the runtime is about to append to a lane, see [Sent.Handing].
+// that the runtime is about to append to a lane, see [Outbound.Handing].
 const (
 	hasLeft = math.MaxUint64
 	handing = hasLeft - 1
@@ -35,16 +35,16 @@ const (
 // node. Runs of messages with one place stand in the order of their numbers. The messages behind
 // the last run have the place 0, which the last run has not. The zero value has the place 0 for
 // all.
-type places []placed
+type places []placeRun
 
-// placed is a run of messages with one place, which begins where the run before ends.
-type placed struct {
+// placeRun is a run of messages with one place, which begins where the run before ends.
+type placeRun struct {
 	end   uint64 // The number behind the last message of the run.
 	place uint64
 }
 
-// placesKept is for how many runs an empty window keeps memory.
-const placesKept = 8
+// maxPlacesKept is for how many runs an empty window keeps memory.
+const maxPlacesKept = 8
 
 // at returns the place of a message.
 func (p places) at(seq uint64) uint64 {
@@ -70,7 +70,7 @@ func (p *places) cut(below uint64) {
 	for n < len(*p) && (*p)[n].end <= below {
 		n++
 	}
-	if *p = slices.Delete(*p, 0, n); len(*p) == 0 && cap(*p) > placesKept {
+	if *p = slices.Delete(*p, 0, n); len(*p) == 0 && cap(*p) > maxPlacesKept {
 		*p = nil
 	}
 }
@@ -95,14 +95,14 @@ func (p *places) split(seq uint64) int {
 	for i, r := range *p {
 		switch {
 		case seq < r.end && (i == 0 || (*p)[i-1].end < seq):
-			*p = slices.Insert(*p, i, placed{seq, r.place})
+			*p = slices.Insert(*p, i, placeRun{seq, r.place})
 			return i + 1
 		case seq < r.end:
 			return i
 		}
 	}
 	if n := len(*p); n == 0 || (*p)[n-1].end < seq {
-		*p = append(*p, placed{seq, 0})
+		*p = append(*p, placeRun{seq, 0})
 	}
 	return len(*p)
 }
@@ -124,29 +124,29 @@ func (p *places) join(from int) {
 	*p = kept
 }
 
-// Handover is a part of the window that the runtime has copied, and is about to append to a
+// PendingAppend is a part of the window that the runtime has copied, and is about to append to a
 // lane together with messages of other cells, without mu of its slot held. The methods belong to
-// whoever has the cell; one of [Handover.Placed], [Handover.Strayed] and [Handover.TakenBack] is
+// whoever has the cell; one of [PendingAppend.Placed], [PendingAppend.Strayed] and [PendingAppend.TakenBack] is
 // called once. The zero value has no messages.
-type Handover struct {
+type PendingAppend struct {
 	of            *origin
 	base          protocol.Epoch
 	first, unsent uint64 // The numbers of the first message and of the one behind the last.
 }
 
-// handOver does the work of [Sent.Handing].
-func (o *origin) handOver(first, unsent uint64) Handover {
+// handOver does the work of [Outbound.Handing].
+func (o *origin) handOver(first, unsent uint64) PendingAppend {
 	o.handed(first, unsent, handing-1)
-	return Handover{of: o, base: o.place.baseEpoch(), first: first, unsent: unsent}
+	return PendingAppend{of: o, base: o.place.baseEpoch(), first: first, unsent: unsent}
 }
 
 // Empty reports whether nothing is handed over.
-func (h *Handover) Empty() bool { return h.of == nil }
+func (h *PendingAppend) Empty() bool { return h.of == nil }
 
 // Placed says that the messages are at a place of the present passage. A message may have been in
 // a passage before, of which the cell has heard meanwhile that it has lost the message: its
 // place is then 0, and the one of the handover counts.
-func (h *Handover) Placed(place uint64) {
+func (h *PendingAppend) Placed(place uint64) {
 	h.settle(func(old uint64) uint64 {
 		if old == handing || old == 0 {
 			return place + 1
@@ -158,13 +158,13 @@ func (h *Handover) Placed(place uint64) {
 // Strayed says that the messages are in a passage that the cell does not use any more. That
 // counts for a message with a place in the present passage too: the passage may lose it, and the
 // other one not.
-func (h *Handover) Strayed() {
+func (h *PendingAppend) Strayed() {
 	h.settle(func(uint64) uint64 { return hasLeft })
 }
 
 // TakenBack says that the lane did not take the messages. They are transmitted by the next
 // [Cell.Flush] or [Cell.Tick], or to another home.
-func (h *Handover) TakenBack() {
+func (h *PendingAppend) TakenBack() {
 	h.settle(func(old uint64) uint64 {
 		if old == handing {
 			return 0
@@ -177,7 +177,7 @@ func (h *Handover) TakenBack() {
 }
 
 // settle gives the messages the places that f returns for their present ones.
-func (h *Handover) settle(f func(place uint64) uint64) {
+func (h *PendingAppend) settle(f func(place uint64) uint64) {
 	first, unsent := h.remaining()
 	h.of.places.change(first, unsent, f)
 }
@@ -185,14 +185,14 @@ func (h *Handover) settle(f func(place uint64) uint64) {
 // remaining returns the numbers of the first of the messages that is still in the window, and of
 // the one behind the last; the former is not less than the latter if there is none.
 // Acknowledgements may have come meanwhile, and a new home or base.
-func (h *Handover) remaining() (first, unsent uint64) {
+func (h *PendingAppend) remaining() (first, unsent uint64) {
 	if h.of.place.baseEpoch() != h.base {
 		return 0, 0
 	}
 	return max(h.first, h.of.window.First()), min(h.unsent, h.of.window.Next())
 }
 
-// handed does the work of [Sent.Handed].
+// handed does the work of [Outbound.Handed].
 func (o *origin) handed(first, unsent, place uint64) {
 	o.places.change(max(first, o.window.First()), unsent, func(old uint64) uint64 {
 		if old == 0 {
@@ -202,10 +202,10 @@ func (o *origin) handed(first, unsent, place uint64) {
 	})
 }
 
-// leftBelow does the work of [Sent.Written].
+// leftBelow does the work of [Outbound.Written].
 func (o *origin) leftBelow(below uint64) { o.written = below }
 
-// rerouted does the work of [Sent.Rerouted].
+// rerouted does the work of [Outbound.Rerouted].
 func (o *origin) rerouted(below uint64, over bool) {
 	o.written = below
 	o.places.change(o.window.First(), o.window.Next(), func(old uint64) uint64 {

@@ -23,9 +23,9 @@ const (
 	hostStopping                // This node hosts the shard and lets its mailboxes run out.
 )
 
-// homesMax bounds the earlier homes that a cell remembers. An ask that outlasts more moves
+// maxHomes bounds the earlier homes that a cell remembers. An ask that outlasts more moves
 // of its shard than that gets no answer from the first of the homes.
-const homesMax = 8
+const maxHomes = 8
 
 // formerHome is a node where the shard lived before.
 type formerHome struct {
@@ -148,7 +148,7 @@ func (p *place) rehome(next gossip.NodeID) {
 		return
 	}
 	if !p.route.Home.IsZero() {
-		if len(p.former) >= homesMax {
+		if len(p.former) >= maxHomes {
 			p.former = slices.Delete(p.former, 0, 1)
 		}
 		p.former = append(p.former, formerHome{p.route.Home, p.homes})

@@ -10,40 +10,41 @@ import (
 
 // Entities that are remembered: an entity that has begun runs, from then on and wherever its shard is, until it
 // stops itself for good. The cell has it run as it has those that are permanent; which others have run
-// before knows the [Rememberer], which the cell tells of what begins and ends, and which tells the cell
-// by [Recall] whom to start.
+// before knows the [RememberPort], which the cell tells of what begins and ends, and which tells the cell
+// by [Remembering] whom to start.
 //
 //	first message ──> Remember ──(written, if the first message waits)──> runs ──> asks to stop ──> Forget
-//	                                    Recall.Start ──────────────────────^ │ fails, or stops otherwise
+//	                                    Remembering.Start ─────────────────^ │ fails, or stops otherwise
 //	                                                                       └─┘ rests
 
-// Rememberer remembers the entities of a region. It is called with mu of the slot held, by the cells of the
+// RememberPort remembers the entities of a region. It is called with mu of the slot held, by the cells of the
 // region at once, and returns without waiting for any of them.
-type Rememberer interface {
-	// Serve says that the node hosts a shard from now on, or again. [Recall.Start] follows.
+type RememberPort interface {
+	// Serve says that the node hosts a shard from now on, or again. [Remembering.Start] follows.
 	Serve(shard protocol.ShardID, epoch protocol.Epoch)
 	// Remember says that an entity has begun; or, with [Config.RememberFirst], that it waits for
-	// [Recall.Kept] or [Recall.Unkept]. It may be said again.
+	// [Remembering.Kept] or [Remembering.Unkept]. It may be said again.
 	Remember(shard protocol.ShardID, id string)
 	// Forget says that an entity has stopped for good.
 	Forget(shard protocol.ShardID, id string)
-	// GiveUp says that an entity does not wait any more, as nobody does for it: it is forgotten, unless it has run before.
+	// GiveUp says that an entity does not wait any more, as nobody does for it: it is forgotten, unless it has run
+	// before.
 	GiveUp(shard protocol.ShardID, id string)
-	// Settle says that the shard stops, and reports whether everything is written; [Recall.Settled]
+	// Flush says that the shard stops, and reports whether everything is written; [Remembering.Flushed]
 	// follows if not. It may be said again.
-	Settle(shard protocol.ShardID) (written bool)
+	Flush(shard protocol.ShardID) (written bool)
 	// End says that the node does not host the shard any more.
 	End(shard protocol.ShardID)
 }
 
-// remembrance is the part of the residents that has entities remembered. Invariants, between calls:
+// rememberedEntities is the part of the entity table that has entities remembered. Invariants, between calls:
 //
-//	G1  an entity that was started, or waits for standing to be, is known to the Rememberer, unless it
+//	G1  an entity that was started, or waits for standing to be, is known to the RememberPort, unless it
 //	    has stopped for good;
 //	G2  with RememberFirst an entity without an epoch has no instance;
 //	G3  while an entity of G1 rests, next is not zero, and the alarm is set to it.
-type remembrance struct {
-	shared
+type rememberedEntities struct {
+	env
 	next   machine.Instant // When resting entities are looked at; 0: none rests.
 	looked machine.Instant // When they were looked at last.
 	halted machine.Instant // Since when only what is to be written keeps the shard from having stopped; 0: something else does.
@@ -51,20 +52,20 @@ type remembrance struct {
 }
 
 // on reports whether entities are remembered.
-func (m *remembrance) on() bool { return m.cfg.Rememberer != nil }
+func (m *rememberedEntities) on() bool { return m.cfg.Rememberer != nil }
 
 // runs reports whether e runs whenever the node hosts the shard: it has begun, and was not forgotten.
-func (m *remembrance) runs(e *Entity) bool { return m.on() && e.epoch != nil }
+func (m *rememberedEntities) runs(e *Entity) bool { return m.on() && e.epoch != nil }
 
 // serve and end tell that the node hosts the shard, and that it does not.
-func (m *remembrance) serve() {
+func (m *rememberedEntities) serve() {
 	m.halted, m.hasty = 0, false
 	if m.on() {
 		m.cfg.Rememberer.Serve(m.cfg.Shard, m.place.hostedUnder())
 	}
 }
 
-func (m *remembrance) end() {
+func (m *rememberedEntities) end() {
 	m.next, m.halted = 0, 0
 	if m.on() {
 		m.cfg.Rememberer.End(m.cfg.Shard)
@@ -72,16 +73,16 @@ func (m *remembrance) end() {
 }
 
 // stop has nothing more begin without a message, since the shard stops.
-func (m *remembrance) stop() {
+func (m *rememberedEntities) stop() {
 	if m.on() {
-		m.cfg.Rememberer.Settle(m.cfg.Shard)
+		m.cfg.Rememberer.Flush(m.cfg.Shard)
 	}
 }
 
 // written reports whether the shard, all of whose entities have stopped, may go: what is to be written is, or
 // has taken for too long.
-func (m *remembrance) written(now machine.Instant, out *Actions) bool {
-	if !m.on() || m.hasty || m.cfg.Rememberer.Settle(m.cfg.Shard) {
+func (m *rememberedEntities) written(now machine.Instant, out *Actions) bool {
+	if !m.on() || m.hasty || m.cfg.Rememberer.Flush(m.cfg.Shard) {
 		return true
 	}
 	if m.halted == 0 {
@@ -95,7 +96,7 @@ func (m *remembrance) written(now machine.Instant, out *Actions) bool {
 }
 
 // mustWait reports whether e, which has messages, may not begin before the store has it.
-func (m *remembrance) mustWait(e *Entity) bool {
+func (m *rememberedEntities) mustWait(e *Entity) bool {
 	if !m.on() || !m.cfg.RememberFirst || e.epoch != nil {
 		return false
 	}
@@ -104,14 +105,14 @@ func (m *remembrance) mustWait(e *Entity) bool {
 }
 
 // begins notes that an instance of e begins. The epoch is that of the instance before, if there was one.
-func (m *remembrance) begins(e *Entity) {
+func (m *rememberedEntities) begins(e *Entity) {
 	if m.on() && e.epoch == nil {
 		m.cfg.Rememberer.Remember(m.cfg.Shard, e.id)
 	}
 }
 
 // asked notes that e, which is to be stopped, has asked for it.
-func (m *remembrance) asked(e *Entity) {
+func (m *rememberedEntities) asked(e *Entity) {
 	if m.on() {
 		e.set(isForGood)
 	}
@@ -119,14 +120,14 @@ func (m *remembrance) asked(e *Entity) {
 
 // ends notes for which reason the instance of e is about to be stopped. One that was to move, and stays since that was
 // called off, is stopped as one that passivates, and has not asked for it.
-func (m *remembrance) ends(e *Entity, why StopReason) {
+func (m *rememberedEntities) ends(e *Entity, why StopReason) {
 	if m.on() && why != StopPassivated {
 		e.unset(isForGood)
 	}
 }
 
 // ended forgets e, whose instance has stopped, if that was for good.
-func (m *remembrance) ended(e *Entity) {
+func (m *rememberedEntities) ended(e *Entity) {
 	if !m.on() || e.flags&isForGood != isForGood {
 		return
 	}
@@ -139,7 +140,7 @@ func (m *remembrance) ended(e *Entity) {
 
 // rests has e looked at when its rest is over. Many that fail at once, each at its time, are looked at
 // together.
-func (m *remembrance) rests(e *Entity, out *Actions) {
+func (m *rememberedEntities) rests(e *Entity, out *Actions) {
 	if !m.runs(e) {
 		return
 	}
@@ -152,7 +153,7 @@ func (m *remembrance) rests(e *Entity, out *Actions) {
 
 // due reports whether resting entities are to be looked at, which the caller does. If not, the alarm, which may
 // have rung for something else, is set again.
-func (m *remembrance) due(now machine.Instant, out *Actions) bool {
+func (m *rememberedEntities) due(now machine.Instant, out *Actions) bool {
 	switch {
 	case m.next == 0:
 		return false
@@ -164,15 +165,16 @@ func (m *remembrance) due(now machine.Instant, out *Actions) bool {
 	return true
 }
 
-// Recall is what the [Rememberer] tells a cell. It means nothing to a cell that does not serve its shard.
-type Recall struct{ c *Cell }
+// Remembering has the inputs by which the [RememberPort] drives a cell. They do nothing to a cell that does not serve
+// its shard.
+type Remembering struct{ c *Cell }
 
-// Recall returns the inputs by which the store of remembered entities drives the cell.
-func (c *Cell) Recall() Recall { return Recall{c} }
+// Remembering returns the inputs by which the store of remembered entities drives the cell. It allocates nothing.
+func (c *Cell) Remembering() Remembering { return Remembering{c} }
 
 // Start has entities run that have run before, if they do not.
-func (x Recall) Start(now machine.Instant, ids []string, out *Actions) {
-	r := &x.c.residents
+func (x Remembering) Start(now machine.Instant, ids []string, out *Actions) {
+	r := &x.c.entities
 	if !r.place.serves() || r.place.isOver() {
 		return
 	}
@@ -190,8 +192,8 @@ func (x Recall) Start(now machine.Instant, ids []string, out *Actions) {
 }
 
 // Kept says that the store has entities. One that does not wait any more is given up.
-func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
-	r := &x.c.residents
+func (x Remembering) Kept(now machine.Instant, ids []string, out *Actions) {
+	r := &x.c.entities
 	if !r.place.hosts() || r.place.isOver() {
 		return
 	}
@@ -209,8 +211,8 @@ func (x Recall) Kept(now machine.Instant, ids []string, out *Actions) {
 
 // Unkept says that the store did not take entities in time, and why. The messages of those that wait are refused, and
 // they are given up.
-func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actions) {
-	r := &x.c.residents
+func (x Remembering) Unkept(now machine.Instant, ids []string, why string, out *Actions) {
+	r := &x.c.entities
 	if !r.place.hosts() || r.place.isOver() {
 		return
 	}
@@ -232,5 +234,5 @@ func (x Recall) Unkept(now machine.Instant, ids []string, why string, out *Actio
 // unkept begins the reason of an entity whose first message was refused.
 const unkept = "the entity does not begin, since the store of remembered entities did not take it: "
 
-// Settled says that everything of the shard is written.
-func (x Recall) Settled(now machine.Instant, out *Actions) { x.c.checkHalted(now, out) }
+// Flushed says that everything of the shard is written.
+func (x Remembering) Flushed(now machine.Instant, out *Actions) { x.c.checkHalted(now, out) }

@@ -12,14 +12,14 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// notes are a Rememberer that notes whom it is told to forget, and who is given up.
+// notes are a RememberPort that notes whom it is told to forget, and who is given up.
 type notes struct{ forgotten, givenUp []string }
 
 func (*notes) Serve(protocol.ShardID, protocol.Epoch) {}
 func (*notes) Remember(protocol.ShardID, string)      {}
 func (n *notes) Forget(_ protocol.ShardID, id string) { n.forgotten = append(n.forgotten, id) }
 func (n *notes) GiveUp(_ protocol.ShardID, id string) { n.givenUp = append(n.givenUp, id) }
-func (*notes) Settle(protocol.ShardID) bool           { return true }
+func (*notes) Flush(protocol.ShardID) bool            { return true }
 func (*notes) End(protocol.ShardID)                   {}
 
 // Who asks to be stopped is forgotten, if that is why it is stopped. An instance that was to move, and whose stop
@@ -69,10 +69,10 @@ func TestWhoRunsIsNotGivenUp(t *testing.T) {
 	c.apply(protocol.StartHosting{Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
 	c.tell("y")
-	c.Recall().Start(c.now, []string{"x"}, &c.out)
+	c.Remembering().Start(c.now, []string{"x"}, &c.out)
 	require.Equal(t, "start:x", c.did())
-	c.Recall().Unkept(c.now, []string{"x", "y"}, "the store is down", &c.out)
-	c.Recall().Kept(c.now, []string{"z"}, &c.out)
+	c.Remembering().Unkept(c.now, []string{"x", "y"}, "the store is down", &c.out)
+	c.Remembering().Kept(c.now, []string{"z"}, &c.out)
 	require.Equal(t, []string{"y", "z"}, n.givenUp)
 	require.Empty(t, n.forgotten)
 }

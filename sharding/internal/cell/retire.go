@@ -98,7 +98,7 @@ func (o *origin) adopt(now machine.Instant, all []*Message) {
 // Admit has an entity of [Config.Withheld] run from now on whenever this node hosts the shard: its shard of the layout
 // before is retired.
 func (h Handoff) Admit(now machine.Instant, id string, out *Actions) {
-	r := &h.c.residents
+	r := &h.c.entities
 	if i := slices.Index(r.cfg.Withheld, id); i >= 0 {
 		r.cfg.Withheld = slices.Concat(r.cfg.Withheld[:i], r.cfg.Withheld[i+1:])
 		r.keepUp(now, out)

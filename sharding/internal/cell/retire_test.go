@@ -23,7 +23,7 @@ func sender(t *testing.T) *bench {
 	require.Equal(t, "transmit:x:3", c.tell("x"))
 	c.Collect()
 	require.Empty(t, c.tell("x"))
-	c.Sent().Written(c.place)
+	c.Outbound().Written(c.place)
 	return c
 }
 

@@ -74,7 +74,7 @@ func (s *streamModel) sent() {
 		case cell.OpTransmit:
 			if full || s.full {
 				full = true
-				s.origin.Sent().Unsent(a.Seq)
+				s.origin.Outbound().Unsent(a.Seq)
 			} else if rapid.Bool().Draw(s.t, "batch") {
 				s.batch(a.Seq)
 			} else {
@@ -93,11 +93,11 @@ func (s *streamModel) sent() {
 // each has the messages from a number on go into the lane, one by one.
 func (s *streamModel) each(first uint64) {
 	s.tell()
-	o := s.origin.Sent().Outgoing()
+	o := s.origin.Outbound().Transmission()
 	items := o.Window.From(first)
 	for v := (window.View{}); items.Next(&v); {
 		s.enter(&o, &v)
-		s.origin.Sent().Handed(v.Seq, v.Seq+1, s.place)
+		s.origin.Outbound().Handed(v.Seq, v.Seq+1, s.place)
 		s.place++
 	}
 }
@@ -105,8 +105,8 @@ func (s *streamModel) each(first uint64) {
 // batch has the messages from a number on go into the lane at once, or be refused by it. Only then
 // the cell hears whether the lane is another.
 func (s *streamModel) batch(first uint64) {
-	o := s.origin.Sent().Outgoing()
-	h := s.origin.Sent().Handing(first, o.Window.Next())
+	o := s.origin.Outbound().Transmission()
+	h := s.origin.Outbound().Handing(first, o.Window.Next())
 	if rapid.IntRange(0, 3).Draw(s.t, "refused") == 0 {
 		h.TakenBack()
 		return
@@ -121,7 +121,7 @@ func (s *streamModel) batch(first uint64) {
 }
 
 // enter puts a copy of a message into the lane.
-func (s *streamModel) enter(o *cell.Outgoing, v *window.View) {
+func (s *streamModel) enter(o *cell.Transmission, v *window.View) {
 	m := cell.Message{Entity: v.Entity(), Origin: o.Origin, Base: o.Base, Route: o.Route, Seq: v.Seq, Correlation: v.Correlation()}
 	s.lane = append(s.lane, travels{m, s.place})
 	s.handed[m.Correlation] = true
@@ -130,7 +130,7 @@ func (s *streamModel) enter(o *cell.Outgoing, v *window.View) {
 // tell has the cell hear of the end of the lane before.
 func (s *streamModel) tell() {
 	if s.ended != nil {
-		s.origin.Sent().Rerouted(*s.ended, true)
+		s.origin.Outbound().Rerouted(*s.ended, true)
 		s.ended = nil
 	}
 }
@@ -325,7 +325,7 @@ func TestWhatWasNotHandedOverIsTakenBack(t *testing.T) {
 	require.False(t, c.takesBack("c", 2), "a lane has it")
 	require.Empty(t, c.did())
 	require.Equal(t, "transmit:e:3", c.tell("e"))
-	c.Sent().Rerouted(1, true)
+	c.Outbound().Rerouted(1, true)
 	require.True(t, c.takesBack("c", 2), "the lane was given up before it had left")
 	require.Equal(t, 2, c.Info().Window)
 }
@@ -338,10 +338,10 @@ func TestWhatAnEarlierLaneHasLostHasItsPlaceInABatch(t *testing.T) {
 	m := &cell.Message{Entity: "x", Payload: []byte("m"), Correlation: 1}
 	require.Equal(t, cell.Packed, c.Accept(c.now, m, &c.out))
 	c.did()
-	c.Sent().Handed(1, 2, 0)
+	c.Outbound().Handed(1, 2, 0)
 	c.Broken(nodeB)
-	h := c.Sent().Handing(1, 2)
-	c.Sent().Rerouted(0, true)
+	h := c.Outbound().Handing(1, 2)
+	c.Outbound().Rerouted(0, true)
 	h.Placed(0)
 	require.False(t, c.takesBack("x", 1), "the second lane has it")
 }

@@ -24,10 +24,10 @@ import (
 func (m *Message) Next() *Message { return m.next }
 
 // ahead does the work of [Cell.Ahead].
-func (r *residents) ahead(e *Entity, most int) Ahead {
+func (r *entityTable) ahead(e *Entity, most int) AheadQueue {
 	b := &e.mailbox
 	if !e.atWork() || b.at(0).awaited() || r.place.isSuspended() || e.Ended() {
-		return Ahead{}
+		return AheadQueue{}
 	}
 	for b.out < b.n && int(b.out) <= most && !b.at(b.out).awaited() {
 		b.out++
@@ -36,7 +36,7 @@ func (r *residents) ahead(e *Entity, most int) Ahead {
 }
 
 // ran does the work of [Cell.Ran].
-func (r *residents) ran(e *Entity, n int, out *Actions) (over *Message) {
+func (r *entityTable) ran(e *Entity, n int, out *Actions) (over *Message) {
 	b := &e.mailbox
 	machine.Assert(n == 0 || e.is(isReleased) || n < int(b.out), "an entity processes what it was given", "n", n, "given", b.out)
 	if e.is(isReleased) {
@@ -72,7 +72,7 @@ func (c *Cell) Open(id string) *Entity {
 	if !c.Local() || c.place.isOver() {
 		return nil
 	}
-	return c.residents.open(id)
+	return c.entities.open(id)
 }
 
 // Join puts the value of a message of this node into the mailbox of an entity that
@@ -91,13 +91,13 @@ func (c *Cell) Join(e *Entity, value any, correlation uint64, deadline machine.I
 }
 
 // Rouse has e begin what waits for it, if it can.
-func (c *Cell) Rouse(now machine.Instant, e *Entity, out *Actions) { c.residents.advance(now, e, out) }
+func (c *Cell) Rouse(now machine.Instant, e *Entity, out *Actions) { c.entities.advance(now, e, out) }
 
 // giveUpAhead tells the senders of the messages that were handed out to e by [Cell.Ahead]
 // that the outcome is unknown. The runtime may still use these messages, so that they are
 // left to the garbage collector, in their places, and no field is read that the runtime may
 // write.
-func (r *residents) giveUpAhead(e *Entity, out *Actions) {
+func (r *entityTable) giveUpAhead(e *Entity, out *Actions) {
 	b := &e.mailbox
 	for i := uint32(1); i < b.out; i++ {
 		m := b.at(i).Message()
@@ -113,7 +113,7 @@ func (r *residents) giveUpAhead(e *Entity, out *Actions) {
 }
 
 // open returns the entity with an id if it has a record, does not rest, and has room.
-func (r *residents) open(id string) *Entity {
+func (r *entityTable) open(id string) *Entity {
 	if e := r.entity(id); e != nil && e.state != entityFailed && !e.Ended() && !r.full(e) {
 		return e
 	}

@@ -82,23 +82,23 @@ func (r StopReason) String() string {
 }
 
 // beginStop does the work of [Cell.BeginStop].
-func (r *residents) beginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
+func (r *entityTable) beginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
 	why := r.stopReason(e)
 	if why.Sole() && (!held || r.place.isSuspended()) {
 		e.set(isDeferred)
 		r.alarm.retrySoon(now, out)
 		return StopNone, false
 	}
-	r.recall.ends(e, why)
+	r.remembering.ends(e, why)
 	return why, true
 }
 
 // stop has the instance of e stopped, when the node has standing or the hosting is over.
-func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
-	r.seats.leave(e)
+func (r *entityTable) stop(now machine.Instant, e *Entity, out *Actions) {
+	r.limiter.leave(e)
 	e.state, e.at = entityStopping, now
 	if e.is(isPassivate) {
-		r.recall.asked(e)
+		r.remembering.asked(e)
 	}
 	e.unset(isPassivate | isHeld | isDeferred)
 	if r.place.isSuspended() && !r.lost(e) {
@@ -109,16 +109,16 @@ func (r *residents) stop(now machine.Instant, e *Entity, out *Actions) {
 }
 
 // lost reports whether the hosting of e has ended, or that of all entities of the node.
-func (r *residents) lost(e *Entity) bool { return r.place.isOver() || e.Ended() }
+func (r *entityTable) lost(e *Entity) bool { return r.place.isOver() || e.Ended() }
 
 // stopDeferred has the instance of e stopped if that was deferred.
-func (r *residents) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) stopDeferred(now machine.Instant, e *Entity, out *Actions) {
 	if e.is(isDeferred) {
 		r.stop(now, e, out)
 	}
 }
 
-func (r *residents) stopReason(e *Entity) StopReason {
+func (r *entityTable) stopReason(e *Entity) StopReason {
 	switch {
 	case r.place.isOver():
 		return StopLost

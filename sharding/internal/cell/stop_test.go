@@ -91,7 +91,7 @@ func TestAStopWaitsForStanding(t *testing.T) {
 	require.Empty(t, passivate(c))
 	require.Empty(t, c.tell("x"))
 	require.Empty(t, c.tick(time.Minute))
-	c.Upkeep().Sweep(c.now, 10, &c.out)
+	c.Maintenance().Sweep(c.now, 10, &c.out)
 	require.Empty(t, c.did(), "it is not stuck")
 	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
 	_, begins := c.begin(true)

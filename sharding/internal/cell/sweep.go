@@ -10,53 +10,53 @@ import (
 	"github.com/quorate/quorate/sharding/internal/passivation"
 )
 
-// Upkeep is what a cell does about its entities without a message to one of them: sweeps, and stops
+// Maintenance is what a cell does about its entities without a message to one of them: sweeps, and stops
 // to make room.
-type Upkeep struct{ r *residents }
+type Maintenance struct{ r *entityTable }
 
 // Sweep looks at up to most entities, from where the last call left off: it stops
 // instances that had no message for [Config.PassivateAfter], reports entities
 // that have been at one thing for [Config.StuckAfter], and forgets failures
 // that are long over. It reports whether the round is over. One call does bounded
 // work, so that a shard of any size can be swept while messages come and go.
-func (u Upkeep) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
+func (u Maintenance) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
 	return u.r.round(now, most, out)
 }
 
 // Evict stops the instance of e to make room for others, unless it has something to do or was used
-// lately. By is the limiter that gave the seat.
-func (u Upkeep) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Seat, out *Actions) Verdict {
-	if u.r.cfg.Limiter != by || e.seat != s {
+// lately. By is the limiter that gave the handle.
+func (u Maintenance) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Handle, out *Actions) Verdict {
+	if u.r.cfg.Limiter != by || e.handle != s {
 		return Gone
 	}
 	return u.r.evict(now, e, out)
 }
 
 // Reload gives the cell other times. 0 means never, as in [Config].
-func (u Upkeep) Reload(passivateAfter, stuckAfter time.Duration) {
+func (u Maintenance) Reload(passivateAfter, stuckAfter time.Duration) {
 	u.r.cfg.PassivateAfter, u.r.cfg.StuckAfter = passivateAfter, stuckAfter
 }
 
 // Limit has another limiter bound the instances, nil for none. Those that run enter it in the order
 // in which they came to life.
-func (u Upkeep) Limit(l Limiter) { u.r.limit(l) }
+func (u Maintenance) Limit(l Limiter) { u.r.limit(l) }
 
-// limit does the work of [Upkeep.Limit].
-func (r *residents) limit(l Limiter) {
+// limit does the work of [Maintenance.Limit].
+func (r *entityTable) limit(l Limiter) {
 	for e := r.first; e != nil; e = e.next {
-		r.seats.leave(e)
+		r.limiter.leave(e)
 	}
-	r.cfg.Limiter, r.seats.uses = l, nil
+	r.cfg.Limiter, r.limiter.uses = l, nil
 	for e := r.first; e != nil && l != nil; e = e.next {
 		if e.Live() && !r.permanent(e) {
-			r.seats.enter(e)
+			r.limiter.enter(e)
 		}
 	}
 }
 
-// evict does the work of [Upkeep.Evict].
-func (r *residents) evict(now machine.Instant, e *Entity, out *Actions) Verdict {
-	if r.seats.reveals(e) {
+// evict does the work of [Maintenance.Evict].
+func (r *entityTable) evict(now machine.Instant, e *Entity, out *Actions) Verdict {
+	if r.limiter.reveals(e) {
 		return Used
 	}
 	if _, idle := e.Idle(); !idle || e.is(isHeld) || e.Withholds() || r.place.isSuspended() {
@@ -67,8 +67,8 @@ func (r *residents) evict(now machine.Instant, e *Entity, out *Actions) Verdict 
 	return Evicted
 }
 
-// round does the work of [Upkeep.Sweep].
-func (r *residents) round(now machine.Instant, most int, out *Actions) (over bool) {
+// round does the work of [Maintenance.Sweep].
+func (r *entityTable) round(now machine.Instant, most int, out *Actions) (over bool) {
 	e := r.sweep
 	if !r.sweeping {
 		e = r.first
@@ -84,7 +84,7 @@ func (r *residents) round(now machine.Instant, most int, out *Actions) (over boo
 	return e == nil
 }
 
-func (r *residents) inspect(now machine.Instant, e *Entity, out *Actions) {
+func (r *entityTable) inspect(now machine.Instant, e *Entity, out *Actions) {
 	r.seen.note(e.mailbox.waiting())
 	since, idle := e.Idle()
 	rests := now.Sub(since)

@@ -27,21 +27,21 @@ import (
 
 // line is where messages wait for room, in the order in which they came.
 type line struct {
-	first, last *ticket
+	first, last *waiter
 	entity      *Entity // The entity to whose mailbox the line belongs; nil for other lines.
 	kept        int     // The room that is kept for called senders: messages of a mailbox, or bytes of the window.
 }
 
-// ticket is the place of a message in a line.
-type ticket struct {
+// waiter is the place of a message in a line.
+type waiter struct {
 	m          *Message
 	line       *line
-	prev, next *ticket
+	prev, next *waiter
 	cost       int  // The room that m needs.
 	called     bool // The message has left the line, and room is kept for it.
 }
 
-func (l *line) add(t *ticket) {
+func (l *line) add(t *waiter) {
 	t.line, t.prev, t.next = l, l.last, nil
 	if l.last == nil {
 		l.first = t
@@ -51,7 +51,7 @@ func (l *line) add(t *ticket) {
 	l.last = t
 }
 
-func (l *line) remove(t *ticket) {
+func (l *line) remove(t *waiter) {
 	if t.prev == nil {
 		l.first = t.next
 	} else {
@@ -67,8 +67,8 @@ func (l *line) remove(t *ticket) {
 
 // wait puts m at the end of a line.
 func (l *line) wait(m *Message, cost int) {
-	m.ticket = &ticket{m: m, cost: cost}
-	l.add(m.ticket)
+	m.waiter = &waiter{m: m, cost: cost}
+	l.add(m.waiter)
 }
 
 // call calls the first sender of the line, and keeps room for it.
@@ -85,7 +85,7 @@ func (l *line) call(out *Actions) {
 func (l *line) dismiss(out *Actions) {
 	for t := l.first; t != nil; t = l.first {
 		l.remove(t)
-		t.m.ticket = nil
+		t.m.waiter = nil
 		out.add(Action{Op: OpOfferAgain, Message: t.m})
 	}
 }
@@ -93,11 +93,11 @@ func (l *line) dismiss(out *Actions) {
 // leaveLine takes m out of its line. It returns the line that had kept room for m, nil if
 // none had.
 func (m *Message) leaveLine() *line {
-	t := m.ticket
+	t := m.waiter
 	if t == nil {
 		return nil
 	}
-	m.ticket = nil
+	m.waiter = nil
 	if !t.called {
 		t.line.remove(t)
 		return nil
@@ -106,18 +106,18 @@ func (m *Message) leaveLine() *line {
 	return t.line
 }
 
-// pressure holds the senders for which a mailbox has no room. The entity of a mailbox that
+// backpressure holds the senders for which a mailbox has no room. The entity of a mailbox that
 // was not full has none.
-type pressure struct {
+type backpressure struct {
 	line line      // The senders of this node.
 	held []*heldUp // The other nodes that send, see flow.go.
 }
 
 // pressed returns the pressure on an entity, which it creates if there is none.
-func (e *Entity) pressed() *pressure {
+func (e *Entity) pressed() *backpressure {
 	p := e.pressure()
 	if p == nil {
-		p = &pressure{line: line{entity: e}}
+		p = &backpressure{line: line{entity: e}}
 		e.press(p)
 	}
 	return p
@@ -133,12 +133,12 @@ func (e *Entity) kept() int {
 
 // full reports whether a new message finds no room: the mailbox is full, or others
 // wait in line.
-func (r *residents) full(e *Entity) bool {
+func (r *entityTable) full(e *Entity) bool {
 	return e.Waiting()+e.kept() >= r.cfg.Mailbox || e.pressure() != nil && e.pressure().line.first != nil
 }
 
 // relieve calls senders when half of a mailbox is free.
-func (r *residents) relieve(e *Entity, out *Actions) {
+func (r *entityTable) relieve(e *Entity, out *Actions) {
 	p := e.pressure()
 	if p == nil || e.Waiting()+p.line.kept > r.cfg.Mailbox/2 {
 		return
@@ -153,7 +153,7 @@ func (r *residents) relieve(e *Entity, out *Actions) {
 }
 
 // disband ends the pressure on an entity whose hosting ends or is about to.
-func (r *residents) disband(e *Entity, out *Actions) {
+func (r *entityTable) disband(e *Entity, out *Actions) {
 	p := e.pressure()
 	if p == nil {
 		return
@@ -166,7 +166,7 @@ func (r *residents) disband(e *Entity, out *Actions) {
 
 // acceptHere puts a message of this node into a mailbox of this node. If a line has kept
 // room for the message, right is that line; else nil.
-func (r *residents) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
+func (r *entityTable) acceptHere(now machine.Instant, m *Message, right *line, out *Actions) Admission {
 	e := r.entity(m.Entity)
 	if e == nil {
 		e = r.create(m.Entity)
@@ -190,7 +190,7 @@ func (r *residents) acceptHere(now machine.Instant, m *Message, right *line, out
 // were sent before their origin can have known are taken: at most a window of them. A second
 // window is for holds that were lost; beyond that the origin does not obey, and its
 // messages are refused.
-func (r *residents) overfill(now machine.Instant, e *Entity, from gossip.NodeID, cost int, out *Actions) protocol.Code {
+func (r *entityTable) overfill(now machine.Instant, e *Entity, from gossip.NodeID, cost int, out *Actions) protocol.Code {
 	if from == r.cfg.Self {
 		return protocol.CodeOK // The message is from the window of this node, which is bounded.
 	}
@@ -213,7 +213,7 @@ func (r *residents) overfill(now machine.Instant, e *Entity, from gossip.NodeID,
 }
 
 // letGo tells the nodes that were held back to send on.
-func (r *residents) letGo(e *Entity, out *Actions) {
+func (r *entityTable) letGo(e *Entity, out *Actions) {
 	for _, h := range e.pressure().held {
 		r.place.flow(h.origin, e.id, protocol.FlowOpen, out)
 	}
@@ -221,7 +221,7 @@ func (r *residents) letGo(e *Entity, out *Actions) {
 }
 
 // flowAsked answers an origin that is held back.
-func (r *residents) flowAsked(now machine.Instant, from gossip.NodeID, entity string, out *Actions) {
+func (r *entityTable) flowAsked(now machine.Instant, from gossip.NodeID, entity string, out *Actions) {
 	if !r.place.hosts() {
 		return // The home has changed, and the origin will learn of it from the map.
 	}

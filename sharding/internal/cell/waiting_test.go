@@ -247,7 +247,7 @@ func TestHoldsOfAnOldHome(t *testing.T) {
 	c.lined(1)
 	require.Empty(t, c.hear(nodeC, protocol.FlowState(9), epoch(3)), "a word of a later version")
 	require.Equal(t, "reset fail:x:unknown outcome room:x", func() string {
-		c.Sent().Written(9)
+		c.Outbound().Written(9)
 		return c.apply(protocol.StartHosting{Epoch: epoch(4), Base: epoch(4)})
 	}())
 }

@@ -14,8 +14,8 @@ import (
 // entomb take over one that an earlier coordinator had begun; retire ends a former shard, spread notes
 // that all regions know, and forgo drops the former layout. add and tell put all that into the map.
 
-// pastMost bounds the numbers of shards of the past that are remembered.
-const pastMost = 32
+// maxPast bounds the numbers of shards of the past that are remembered.
+const maxPast = 32
 
 // changes is what a table knows of changes of the number of shards. Invariants, between steps:
 //
@@ -59,7 +59,7 @@ func (t *table) remember(numbers ...uint32) {
 			t.changes.past = append(t.changes.past, n)
 		}
 	}
-	t.changes.past = t.changes.past[max(0, len(t.changes.past)-pastMost):]
+	t.changes.past = t.changes.past[max(0, len(t.changes.past)-maxPast):]
 }
 
 // present returns the layout with the highest number.
@@ -100,7 +100,7 @@ func (t *table) entomb(r Retirement) {
 		epoch: r.Epoch, base: r.Base, positions: r.Positions, travelling: known, phase: PhaseRetired,
 		since: t.control().now.Wall, decision: "reported as retired to a new coordinator",
 	})
-	t.luggage.drop(r.Shard)
+	t.snapshots.drop(r.Shard)
 	t.changed[r.Shard] = true
 }
 
@@ -130,7 +130,7 @@ func (t *table) retire(id protocol.ShardID, why string) {
 		epoch: epoch, base: s.base,
 		positions: s.positions, travelling: s.travelling, phase: PhaseRetired, since: t.control().now.Wall, decision: why,
 	})
-	t.luggage.drop(id)
+	t.snapshots.drop(id)
 	delete(t.wanted, id)
 	t.changed[id] = true
 }
@@ -230,12 +230,14 @@ func (t *table) accepts(shards uint32, goesByMap bool) bool {
 }
 
 // holds notes which version of the map of this coordinator a region holds.
-func (r *roster) holds(node gossip.NodeID, version uint64) { r.held[node] = max(r.held[node], version) }
+func (r *regions) holds(node gossip.NodeID, version uint64) {
+	r.held[node] = max(r.held[node], version)
+}
 
 // heldByAll returns the lowest version of the map that a region holds.
-func (r *roster) heldByAll() uint64 {
+func (r *regions) heldByAll() uint64 {
 	least := ^uint64(0)
-	for node := range r.regions { //quorate:unordered a minimum
+	for node := range r.registrations { //quorate:unordered a minimum
 		least = min(least, r.held[node])
 	}
 	return least

@@ -38,7 +38,7 @@ func (o commands) add(id protocol.ShardID, s *shard, memory []protocol.Snapshot)
 }
 
 // send sends the commands in the name of a coordinator, the nodes of each sort in order.
-func (o commands) send(by shared) {
+func (o commands) send(by env) {
 	name := by.kind.name
 	for _, to := range sortedNodes(o.hosts) {
 		by.kind.sendHosts(to, by.term, by.kind.coord.scaling.current, o.hosts[to])

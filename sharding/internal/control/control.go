@@ -204,11 +204,11 @@ func (c *Control) dispatch(in machine.Input) {
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.gates.lost(in)
 		}
-	case Take:
+	case ImportQuestion:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.ask(in.Take)
 		}
-	case Give:
+	case ImportAnswer:
 		if k := c.kind(in.Kind); k != nil {
 			k.sendBulk(in.To, GivenOver{Kind: in.Kind, Given: in.Given})
 		}
@@ -218,7 +218,7 @@ func (c *Control) dispatch(in machine.Input) {
 		}
 	case Measured:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
-			k.host.gauge.take(c.now.Mono, in, k.host.hosting())
+			k.host.load.record(c.now.Mono, in, k.host.hosting())
 		}
 	case Explain:
 		c.inquire(question{Explain: in}, ExplainShard(in))
@@ -502,9 +502,9 @@ type Inspection struct {
 	Gone  int
 	// Past are numbers of shards that the kind has had, as the region knows.
 	Past []uint32
-	// Luggage is the number of shards of which the node has the memory of entities in hand, between
+	// HeldSnapshots is the number of shards whose snapshots the node holds, between
 	// the old home and the new.
-	Luggage int
+	HeldSnapshots int
 	// MapTerm and MapVersion are the term and the version of the region's copy of the map,
 	// Homes its entries of shards in use with a home, sorted by shard; Hosting is how many shards the region
 	// hosts.
@@ -522,7 +522,7 @@ func (c *Control) Inspect(name string) Inspection {
 	}
 	i.Promise = k.promise
 	if h := k.host; h != nil {
-		i.Luggage += h.left.len()
+		i.HeldSnapshots += h.snapshots.len()
 		i.Scale = h.scale
 		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
 		i.Knows, i.Gone = h.homes.layouts(), len(h.layers.retired)

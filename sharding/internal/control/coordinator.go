@@ -14,10 +14,10 @@ import (
 )
 
 // The life of a coordinator: start asks all members; reports and registrations come in, and
-// claim enters the shards that have a host; evaluate opens the roster once all have
+// claim enters the shards that have a host; evaluate opens allocation once all nodes have
 // answered, then allocates and moves; each step ends with flush, which makes the changes the
 // next version of the map and sends it out. The decisions are in coordinator_*.go, the parts in
-// roster.go, table.go, agenda.go and rounds.go.
+// regions.go, table.go, moves.go and rounds.go.
 
 // coordinator is the part of [Control] that decides where the shards of a kind
 // live, on the oldest node. It is the front of its parts, each of which has its own state
@@ -25,17 +25,17 @@ import (
 // and has them do what follows, in an order that is the coordinator's to keep. A part
 // knows nothing of the others. Invariants over several parts, between steps:
 //
-//	C1  no shard gets a home, and no move begins, before the roster has opened; moves that an
+//	C1  no shard gets a home, and no move begins, before allocation is open; moves that an
 //	    earlier coordinator had begun are entered as they are reported;
-//	C2  a shard that is stopping, resuming or releasing in the table is on its way in the
-//	    agenda, and one that is serving is not;
+//	C2  a shard that is stopping, resuming or releasing in the table is on its way in
+//	    moves, and one that is serving is not;
 //	C3  at most one call is in flight, and its answer is used only if the regions that may be
 //	    given shards and the version of the map are those that the strategy was asked about.
 type coordinator struct {
-	shared
-	roster  roster
+	env
+	regions regions
 	table   table
-	agenda  agenda
+	moves   moves
 	rounds  rounds
 	scaling scaling
 
@@ -50,17 +50,17 @@ type coordinator struct {
 	endBy  machine.Instant // When the coordinator stops at the latest.
 }
 
-// shared is what the parts of a coordinator have in common, and what does not change as long as
+// env is what the parts of a coordinator have in common, and what does not change as long as
 // the coordinator runs.
-type shared struct {
+type env struct {
 	kind *perKind
 	term protocol.Term
 	born int64 // The birth of the cluster with which the epochs begin.
 }
 
-func (s shared) control() *Control { return s.kind.control }
+func (s env) control() *Control { return s.kind.control }
 
-func (s shared) now() machine.Instant { return s.kind.control.now.Mono }
+func (s env) now() machine.Instant { return s.kind.control.now.Mono }
 
 // gather says how far the gathering of shards without a home has come.
 type gather uint8
@@ -78,34 +78,34 @@ func guessed(s Settings) (l layers[shard]) {
 }
 
 func newCoordinator(k *perKind, term protocol.Term) *coordinator {
-	s := shared{kind: k, term: term, born: k.control.state.EpochBorn()}
+	s := env{kind: k, term: term, born: k.control.state.EpochBorn()}
 	c := &coordinator{
-		shared: s,
-		roster: roster{
-			shared:    s,
-			peers:     make(map[gossip.NodeID]bool),
-			followers: make(map[gossip.NodeID]bool),
-			regions:   make(map[gossip.NodeID]Registration),
-			held:      make(map[gossip.NodeID]uint64),
-			warmth:    warmth{shared: s, came: make(map[gossip.NodeID]machine.Instant)},
-			loads:     loads{shared: s, carried: make(map[protocol.ShardID]carried)},
+		env: s,
+		regions: regions{
+			env:           s,
+			peers:         make(map[gossip.NodeID]bool),
+			followers:     make(map[gossip.NodeID]bool),
+			registrations: make(map[gossip.NodeID]Registration),
+			held:          make(map[gossip.NodeID]uint64),
+			slowStart:     slowStart{env: s, came: make(map[gossip.NodeID]machine.Instant)},
+			loads:         loads{env: s, carried: make(map[protocol.ShardID]carried)},
 		},
 		table: table{
-			shared:  s,
+			env:     s,
 			version: 1,
 			shards:  guessed(k.settings),
 			wanted:  make(map[protocol.ShardID]gossip.NodeID),
 			changed: make(map[protocol.ShardID]bool),
 			toHost:  make(map[protocol.ShardID]bool),
 		},
-		agenda: agenda{
-			shared:  s,
+		moves: moves{
+			env:     s,
 			plans:   make(map[protocol.ShardID]plan),
 			planned: make(map[gossip.NodeID][]protocol.ShardID),
-			moves:   make(map[protocol.ShardID]*move),
+			active:  make(map[protocol.ShardID]*move),
 		},
-		rounds:  rounds{shared: s},
-		scaling: scaling{shared: s},
+		rounds:  rounds{env: s},
+		scaling: scaling{env: s},
 
 		passedOver: make(map[gossip.NodeID]Report),
 	}
@@ -130,7 +130,7 @@ func (c *coordinator) stop() {
 
 // tick repeats what went unanswered and looks at deadlines.
 func (c *coordinator) tick() {
-	c.roster.query()
+	c.regions.query()
 	c.overdue()
 	c.command(PhaseStarting, PhaseStopping, PhaseResuming, PhaseReleasing)
 	rescaler{c}.tell()
@@ -140,7 +140,7 @@ func (c *coordinator) tick() {
 // command sends the commands of all shards in the given phases.
 func (c *coordinator) command(which ...Phase) {
 	if !c.control().suspended {
-		c.table.orders(which).send(c.shared)
+		c.table.orders(which).send(c.env)
 	}
 }
 
@@ -156,11 +156,11 @@ func sortedNodes[V any](m map[gossip.NodeID]V) []gossip.NodeID {
 	return slices.SortedFunc(maps.Keys(m), gossip.NodeID.Compare)
 }
 
-// evaluate queries new members, opens the roster when all have answered, and once it
+// evaluate queries new members, opens allocation when all have answered, and once it
 // is open allocates shards, begins moves and watches the load.
 func (c *coordinator) evaluate() {
-	c.roster.meet()
-	if c.roster.open() {
+	c.regions.queryNew()
+	if c.regions.open() {
 		c.table.reveal()
 	}
 	if !c.decides() {
@@ -175,34 +175,34 @@ func (c *coordinator) evaluate() {
 }
 
 // decides reports whether the coordinator may allocate and move shards.
-func (c *coordinator) decides() bool { return c.roster.isOpen() && !c.control().suspended }
+func (c *coordinator) decides() bool { return c.regions.isOpen() && !c.control().suspended }
 
 // fence takes all shards from a member that can host no shard any more.
 func (c *coordinator) fence(node gossip.NodeID) {
-	c.roster.forget(node)
+	c.regions.forget(node)
 	delete(c.passedOver, node)
 	for _, id := range c.table.strike(node) {
 		c.end(id, OutcomeLost)
-		c.agenda.drop(id)
+		c.moves.drop(id)
 	}
 	c.evaluate()
 }
 
 // onNoRegion takes the answer of a node that hosts nothing.
 func (c *coordinator) onNoRegion(from gossip.NodeID, m NoRegion) {
-	if c.roster.isPeer(from) && m.Term == c.term {
-		c.roster.followers[from] = m.Follows
-		c.roster.answered(from)
+	if c.regions.isPeer(from) && m.Term == c.term {
+		c.regions.followers[from] = m.Follows
+		c.regions.answered(from)
 		c.evaluate()
 	}
 }
 
 // onReport takes the answer of a node that runs the kind.
 func (c *coordinator) onReport(from gossip.NodeID, m Report) {
-	if !c.roster.awaits(from) || m.Term != c.term || !(resharding{c}).fits(from, m.Layouts) {
+	if !c.regions.awaits(from) || m.Term != c.term || !(resharding{c}).fits(from, m.Layouts) {
 		return
 	}
-	c.roster.answered(from)
+	c.regions.answered(from)
 	c.scaling.note(m.Registration.Scale)
 	c.table.learn(m.Layouts, m.Past)
 	for _, r := range m.Retired {
@@ -253,7 +253,7 @@ func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
 	}
 	c.scaling.note(m.Registration.Scale)
 	if m.Term == c.term {
-		c.roster.holds(from, m.Version)
+		c.regions.holds(from, m.Version)
 	}
 	if m.Term.Compare(c.term) < 0 && m.Version > 1 {
 		c.table.populate() // An earlier coordinator gave homes.
@@ -294,7 +294,7 @@ func (c *coordinator) confirmed(from gossip.NodeID, term protocol.Term, shards [
 // goes there at once.
 func (c *coordinator) onStopped(from gossip.NodeID, m ShardsStopped) {
 	homeless := false
-	open := c.roster.eligible()
+	open := c.regions.eligible()
 	for _, ss := range m.Shards {
 		if c.table.vacate(from, ss) && !c.land(ss.Shard, from, open) {
 			c.table.want(ss.Shard, from)
@@ -310,7 +310,7 @@ func (c *coordinator) onStopped(from gossip.NodeID, m ShardsStopped) {
 
 // sendWhole sends the whole map to a region.
 func (c *coordinator) sendWhole(to gossip.NodeID) {
-	if c.roster.hasRegion(to) {
+	if c.regions.hasRegion(to) {
 		c.flush()
 		c.kind.send(to, c.table.whole())
 	}
@@ -323,8 +323,8 @@ func (c *coordinator) flush() {
 	if !changed {
 		return
 	}
-	o.send(c.shared)
-	for _, node := range c.roster.nodes() {
+	o.send(c.env)
+	for _, node := range c.regions.nodes() {
 		c.kind.send(node, m)
 	}
 	c.control().out.Publish(HomesChanged{Kind: c.kind.name, Term: c.term, Homes: m.Homes})
@@ -344,5 +344,5 @@ func (c *coordinator) reloaded(another bool) {
 // String describes the coordinator in one line.
 func (c *coordinator) String() string {
 	return fmt.Sprintf("term %s version %d %s %s %s ending %t",
-		c.term, c.table.mapVersion(), &c.roster, &c.table, &c.agenda, c.ending)
+		c.term, c.table.mapVersion(), &c.regions, &c.table, &c.moves, c.ending)
 }

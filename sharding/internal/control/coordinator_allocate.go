@@ -26,20 +26,20 @@ func (c *coordinator) allocate() {
 		return
 	}
 	pending := c.pending()
-	if len(pending) == 0 || len(c.roster.eligible()) == 0 {
+	if len(pending) == 0 || len(c.regions.eligible()) == 0 {
 		return
 	}
 	if c.gather == gatherIdle && c.table.isHomeless(protocol.ShardID(pending[0].Shard)) {
-		c.gather.wait(c.shared, c.now().Add(allocationGather))
+		c.gather.wait(c.env, c.now().Add(allocationGather))
 		return
 	}
 	builtIn := c.kind.cfg.OnOldest || c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending
 	if !builtIn && c.now() < c.mayAsk {
-		c.gather.wait(c.shared, c.mayAsk)
+		c.gather.wait(c.env, c.mayAsk)
 		return
 	}
 	if n := c.control().place(len(pending)); n < len(pending) {
-		c.gather.wait(c.shared, c.now().Add(allocationGather))
+		c.gather.wait(c.env, c.now().Add(allocationGather))
 		if pending = pending[:n]; n == 0 {
 			return
 		}
@@ -73,9 +73,9 @@ func (c *coordinator) onOldest(req allocation.AllocateRequest) (res allocation.A
 // together returns where a kind of that rule lives, and why: at the region that has most of it, or
 // is to have it, so that it does not move for nothing; else at the oldest. Some region is eligible.
 func (c *coordinator) together() (node gossip.NodeID, reason string) {
-	eligible := c.roster.eligible()
+	eligible := c.regions.eligible()
 	homes := c.table.byRegion(func(id protocol.ShardID) gossip.NodeID {
-		if to := c.agenda.heading(id); !to.IsZero() {
+		if to := c.moves.heading(id); !to.IsZero() {
 			return to
 		}
 		return c.table.home(id)
@@ -91,7 +91,7 @@ func (c *coordinator) together() (node gossip.NodeID, reason string) {
 }
 
 // wait has shards without a home wait until a time: for others, or for the strategy.
-func (g *gather) wait(s shared, until machine.Instant) {
+func (g *gather) wait(s env, until machine.Instant) {
 	*g = gatherWaiting
 	s.control().out.Arm(gatherTimer{s.kind.name}, until)
 }
@@ -107,7 +107,7 @@ func (c *coordinator) gathered() {
 // pending returns the shards that should be given homes now: all shards without a home,
 // ahead of their first message, and those of regions that leave or are drained.
 func (c *coordinator) pending() []allocation.Pending {
-	if !c.roster.suffices(!c.table.isPopulated()) {
+	if !c.regions.suffices(!c.table.isPopulated()) {
 		return nil
 	}
 	pending := c.table.homeless()
@@ -129,20 +129,20 @@ func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateR
 		if asked[id] {
 			return gossip.NodeID{}
 		}
-		if to := c.agenda.heading(id); !to.IsZero() {
+		if to := c.moves.heading(id); !to.IsZero() {
 			return to
 		}
 		return c.table.home(id)
 	}
 	return allocation.AllocateRequest{
-		Kind: c.kind.name, Shards: pending, Fitness: c.roster.fitness(), Regions: c.roster.states(c.table.byRegion(owner)),
+		Kind: c.kind.name, Shards: pending, Fitness: c.regions.fitness(), Regions: c.regions.states(c.table.byRegion(owner)),
 	}
 }
 
 // place takes over the homes of an answer that was checked, and returns how many homes it
 // took over. A shard that still has a home moves to the new one in its turn.
 func (c *coordinator) place(req allocation.AllocateRequest, res allocation.AllocateResult, strategy string) (homes int) {
-	nodes, parting := c.roster.nodesByRegion(), c.roster.parters()
+	nodes, parting := c.regions.nodesByRegion(), c.regions.departing()
 	counts, handed := map[gossip.NodeID]int{}, map[gossip.NodeID]int{}
 	for _, p := range res.Placements {
 		id, node := protocol.ShardID(p.Shard), nodes[p.Region]
@@ -154,7 +154,7 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 			c.settle(id, node, because(strategy, p.Reason))
 		case c.table.serves(home, id) && parting[home] != "":
 			handed[home]++
-			c.agenda.intend(id, home, node, parting[home]+"; "+because(strategy, p.Reason))
+			c.moves.intend(id, home, node, parting[home]+"; "+because(strategy, p.Reason))
 		default:
 			continue
 		}

@@ -61,7 +61,7 @@ func (c *coordinator) forgetCall() {
 // view is a digest of what an answer depends on: the regions that may be given shards, and
 // the version of the map that the request described.
 func (c *coordinator) view() uint64 {
-	return c.roster.digest(c.table.mapVersion())
+	return c.regions.digest(c.table.mapVersion())
 }
 
 // called takes the answer of a strategy to the call in flight. When the view has changed

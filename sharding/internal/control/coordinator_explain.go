@@ -27,8 +27,8 @@ func (c *coordinator) explain(id protocol.ShardID, question uint64) Explained {
 	case s.home.IsZero() && !c.table.isUsed(id):
 		e.Detail = fmt.Sprintf("is not in use: %d of %d shards are", c.scaling.current.Count, c.table.present().Shards)
 	}
-	e.Moves = c.agenda.pastOf(id)
-	e.Target, e.Reason = c.agenda.purpose(id)
+	e.Moves = c.moves.pastOf(id)
+	e.Target, e.Reason = c.moves.purpose(id)
 	if s.phase == PhaseStopping {
 		e.Deadline = c.control().now.Wall.Add(s.deadline.Sub(c.now()))
 	}
@@ -38,36 +38,36 @@ func (c *coordinator) explain(id protocol.ShardID, question uint64) Explained {
 // awaited says what a shard waits for that has no home, or one that should not host it.
 func (c *coordinator) awaited(home gossip.NodeID) string {
 	switch {
-	case c.roster.isDrained(home) && !c.roster.sparesDrained():
+	case c.regions.isDrained(home) && !c.regions.sparesDrained():
 		return "stays at a drained node while no other can host it"
 	case !home.IsZero():
 		return ""
 	case c.scaling.stops():
 		return fmt.Sprintf("waits until all shards have stopped, since %d are to be in use instead of %d", c.scaling.next.Count, c.scaling.current.Count)
-	case c.scaling.telling && c.roster.isOpen():
-		return fmt.Sprintf("waits until these know of revision %d: %s", c.scaling.current.Revision, joinSome(nodeNames(c.roster.behind(c.scaling.current)), ", "))
-	case !c.roster.isOpen():
-		return "waits until these answer, or are fenced: " + joinSome(nodeNames(c.roster.silent()), ", ")
+	case c.scaling.telling && c.regions.isOpen():
+		return fmt.Sprintf("waits until these know of revision %d: %s", c.scaling.current.Revision, joinSome(nodeNames(c.regions.behind(c.scaling.current)), ", "))
+	case !c.regions.isOpen():
+		return "waits until these answer, or are fenced: " + joinSome(nodeNames(c.regions.silent()), ", ")
 	case c.control().suspended:
 		return "waits until the coordinator's node has standing again"
-	case len(c.roster.eligible()) == 0:
+	case len(c.regions.eligible()) == 0:
 		return "waits for a region that can host it"
 	case c.call.id != 0:
 		return "waits for the answer of strategy " + c.call.strategy
-	case !c.table.isPopulated() && !c.roster.isSettled():
-		return "waits for other regions until " + c.control().now.Wall.Add(c.roster.settles().Sub(c.now())).UTC().Format(time.RFC3339)
+	case !c.table.isPopulated() && !c.regions.isSettled():
+		return "waits for other regions until " + c.control().now.Wall.Add(c.regions.settles().Sub(c.now())).UTC().Format(time.RFC3339)
 	default:
 		return "is about to be allocated"
 	}
 }
 
 // past returns the last moves that have ended, the oldest first.
-func (c *coordinator) past() []Moved { return c.agenda.past() }
+func (c *coordinator) past() []Moved { return c.moves.past() }
 
 // inspect fills in what the coordinator knows.
 func (c *coordinator) inspect(i *Inspection) {
-	i.Coordinating, i.Term, i.Version, i.Opened = true, c.term, c.table.mapVersion(), c.roster.isOpen()
-	i.Luggage += c.table.luggage.len()
+	i.Coordinating, i.Term, i.Version, i.Opened = true, c.term, c.table.mapVersion(), c.regions.isOpen()
+	i.HeldSnapshots += c.table.snapshots.len()
 	i.Rescaling = c.scaling.isBusy()
 	i.Layouts = c.table.shards.layouts()
 	for phase, n := range c.table.counts() {

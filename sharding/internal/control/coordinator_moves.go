@@ -32,9 +32,9 @@ func (c *coordinator) advance() {
 
 // depart begins a move: the home of the shard is told to stop it. The shard takes its load along.
 func (c *coordinator) depart(id protocol.ShardID, m move) {
-	c.roster.carry(id, m.from)
+	c.regions.carry(id, m.from)
 	c.table.stop(id)
-	c.agenda.begin(id, m)
+	c.moves.begin(id, m)
 }
 
 // land gives a shard that has stopped the home on which its move decided, if that node can
@@ -43,7 +43,7 @@ func (c *coordinator) land(id protocol.ShardID, from gossip.NodeID, open []gossi
 	if !c.decides() || c.scaling.isBusy() || c.table.isFormer(id) {
 		return false
 	}
-	to, reason, ok := c.agenda.land(id, from, open)
+	to, reason, ok := c.moves.land(id, from, open)
 	if ok {
 		c.settle(id, to, reason)
 	}
@@ -53,12 +53,12 @@ func (c *coordinator) land(id protocol.ShardID, from gossip.NodeID, open []gossi
 // settle gives a shard a home.
 func (c *coordinator) settle(id protocol.ShardID, node gossip.NodeID, decision string) {
 	c.table.settle(id, node, decision)
-	c.agenda.aim(id, node, decision)
+	c.moves.aim(id, node, decision)
 }
 
 // end ends the move of a shard, if there is one.
 func (c *coordinator) end(id protocol.ShardID, how Outcome) {
-	moved, handBack, ok := c.agenda.end(id, how)
+	moved, handBack, ok := c.moves.end(id, how)
 	if !ok {
 		return
 	}
@@ -77,7 +77,7 @@ func (c *coordinator) partersShards() []protocol.ShardID {
 	if c.ending {
 		return nil
 	}
-	return slices.DeleteFunc(c.table.movableFrom(c.roster.parters()), c.agenda.isPlanned)
+	return slices.DeleteFunc(c.table.movableFrom(c.regions.departing()), c.moves.isPlanned)
 }
 
 // order begins the move of a shard, beside what the budget permits, or says why it does not.
@@ -94,14 +94,14 @@ func (c *coordinator) order(shard protocol.ShardID, to gossip.NodeID) (refusal s
 		return allStop
 	case c.scaling.isBusy():
 		return "the number of shards in use is being changed"
-	case c.agenda.isMoving(id) || c.table.at(id).phase != PhaseServing:
+	case c.moves.isMoving(id) || c.table.at(id).phase != PhaseServing:
 		return "it is on its way, or has no home"
 	case c.table.home(id) == to:
 		return "it lives there"
-	case !slices.Contains(c.roster.eligible(), to):
+	case !slices.Contains(c.regions.eligible(), to):
 		return "that node can be given no shard: it leaves, is drained or suspended, cannot be reached, or does not host the kind"
 	}
-	c.agenda.drop(id)
+	c.moves.drop(id)
 	c.depart(id, move{from: c.table.home(id), to: to, reason: byOrder})
 	c.command(PhaseStopping)
 	c.control().out.Decide("handoff", fmt.Sprintf("%s: shard %d", c.kind.name, id.Index()), "moves to "+to.String(), byOrder)
@@ -111,28 +111,28 @@ func (c *coordinator) order(shard protocol.ShardID, to gossip.NodeID) (refusal s
 // wave begins planned moves, as many from each region as may be under way at one time. What is
 // planned from a region that hosts again is dropped.
 func (c *coordinator) wave() {
-	homes := c.agenda.homes()
+	homes := c.moves.homes()
 	if len(homes) == 0 || c.ending {
 		return
 	}
-	open := c.roster.eligible()
-	young, parting := c.agenda.young(), c.roster.parters()
+	open := c.regions.eligible()
+	young, parting := c.moves.young(), c.regions.departing()
 	o := newCommands()
 	for _, home := range homes {
 		if parting[home] == "" {
-			c.agenda.dropFrom(home)
+			c.moves.dropFrom(home)
 			continue
 		}
 		c.release(home, waveFactor*c.kind.cfg.perRegion()-young[home], open, o)
 	}
-	o.send(c.shared)
+	o.send(c.env)
 }
 
 // release begins at most most of the moves that are planned from a home. A plan that is out
 // of date is dropped, and made anew by the next batch.
 func (c *coordinator) release(home gossip.NodeID, most int, open []gossip.NodeID, o commands) {
 	for most > 0 {
-		id, p, ok := c.agenda.next(home)
+		id, p, ok := c.moves.next(home)
 		if !ok {
 			return
 		}
@@ -161,7 +161,7 @@ func (c *coordinator) overdue() {
 		c.scaling.callOff("these did not stop all that they run within the handoff timeout: " + joinSome(nodeNames(late), ", "))
 		rescaler{c}.forgetStops()
 	}
-	if n := c.table.luggage.expire(c.now()); n > 0 {
+	if n := c.table.snapshots.expire(c.now()); n > 0 {
 		c.control().out.Decide("handoff", c.kind.name, "memory left behind",
 			fmt.Sprintf("that of the entities of %d shards could not be brought to their new homes in time", n))
 	}
@@ -180,7 +180,7 @@ const (
 // not begun are left to the next coordinator.
 func (c *coordinator) retire() {
 	c.ending, c.endBy = true, c.now().Add(endLimit)
-	c.agenda.dropAll()
+	c.moves.dropAll()
 	c.table.hasten(c.now().Add(endPatience))
 	c.scaling.drop()
 	if c.call.id != 0 {

@@ -20,7 +20,7 @@ import (
 // watch looks whether regions or members have changed in a way that is a reason to ask the
 // strategy.
 func (c *coordinator) watch() {
-	c.rounds.watch(c.roster.digest(fitnessDigest(c.roster.fitness())))
+	c.rounds.watch(c.regions.digest(fitnessDigest(c.regions.fitness())))
 }
 
 // rebalanceFired looks whether the load is even.
@@ -31,7 +31,7 @@ func (c *coordinator) rebalanceFired() {
 
 // followUp asks the strategy again when it is time for the next round.
 func (c *coordinator) followUp() {
-	if c.rounds.isDue(c.agenda.underWay()) {
+	if c.rounds.isDue(c.moves.underWay()) {
 		c.rebalanceOnce()
 	}
 }
@@ -47,7 +47,7 @@ func (c *coordinator) rebalanceOnce() {
 		return
 	}
 	c.rounds.setDue(false)
-	if len(c.roster.eligible()) < 2 {
+	if len(c.regions.eligible()) < 2 {
 		return
 	}
 	c.flush() // So that the request describes one version of the map.
@@ -71,7 +71,7 @@ func (c *coordinator) rebalanceOnce() {
 // part is at a region that may be given nothing, such as one that has lost its standing for a
 // moment: it would lose what it has for nothing.
 func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.RebalanceResult) {
-	eligible := c.roster.eligible()
+	eligible := c.regions.eligible()
 	unfit := func(r allocation.RegionState) bool {
 		return len(r.Shards) > 0 && !slices.ContainsFunc(eligible, func(n gossip.NodeID) bool { return regionID(n) == r.ID })
 	}
@@ -82,7 +82,7 @@ func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.R
 	room := min(req.Budget.Room(), req.Budget.PerRegion-len(req.Budget.InFlight))
 	for _, r := range req.Regions {
 		for _, s := range r.Shards {
-			if r.ID != regionID(to) && !c.agenda.isMoving(protocol.ShardID(s)) && len(res.Moves) < room {
+			if r.ID != regionID(to) && !c.moves.isMoving(protocol.ShardID(s)) && len(res.Moves) < room {
 				res.Moves = append(res.Moves, allocation.Move{Shard: s, From: r.ID, To: regionID(to), Reason: reason})
 			}
 		}
@@ -93,7 +93,7 @@ func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.R
 // unsettled reports whether shards have no home, are on their way from regions that leave,
 // or are planned to be, or the number of shards changes.
 func (c *coordinator) unsettled() bool {
-	return c.agenda.handsBack() || c.table.hasHomeless() || c.table.isChanging()
+	return c.moves.handsBack() || c.table.hasHomeless() || c.table.isChanging()
 }
 
 // rebalanceRequest describes the regions and the moves under way to a strategy. A
@@ -102,9 +102,9 @@ func (c *coordinator) unsettled() bool {
 func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 	budget := allocation.Budget{Simultaneous: c.kind.cfg.simultaneous(), PerRegion: c.kind.cfg.perRegion()}
 	from := map[protocol.ShardID]gossip.NodeID{}
-	for _, id := range c.agenda.inFlight() {
-		m := c.agenda.at(id)
-		if !c.roster.listed(m.from) {
+	for _, id := range c.moves.inFlight() {
+		m := c.moves.at(id)
+		if !c.regions.listed(m.from) {
 			budget.Simultaneous = max(0, budget.Simultaneous-1)
 			continue
 		}
@@ -120,7 +120,7 @@ func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 		return c.table.home(id)
 	}
 	return allocation.RebalanceRequest{
-		Kind: c.kind.name, Regions: c.roster.states(c.table.byRegion(owner)), Fitness: c.roster.fitness(), Budget: budget,
+		Kind: c.kind.name, Regions: c.regions.states(c.table.byRegion(owner)), Fitness: c.regions.fitness(), Budget: budget,
 	}
 }
 
@@ -128,22 +128,22 @@ func (c *coordinator) rebalanceRequest() allocation.RebalanceRequest {
 // called off a short time ago, without moves that would undo a recent one, and without a third move of a shard in a
 // short time in which no region came.
 func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
-	nodes := c.roster.nodesByRegion()
+	nodes := c.regions.nodesByRegion()
 	o := newCommands()
-	before, undone := c.agenda.underWay(), 0
+	before, undone := c.moves.underWay(), 0
 	for _, m := range res.Moves {
 		id, to := protocol.ShardID(m.Shard), nodes[m.To]
 		switch {
-		case !c.table.movable(id) || c.agenda.isMoving(id):
-		case c.table.undoes(id, to) || c.table.isRestless(id, c.roster.cameAt):
+		case !c.table.movable(id) || c.moves.isMoving(id):
+		case c.table.undoes(id, to) || c.table.isRestless(id, c.regions.cameAt):
 			undone++
 		default:
 			c.depart(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})
 			c.table.order(id, o)
 		}
 	}
-	o.send(c.shared)
-	c.rounds.answered(strategy, res.Reason, before, c.agenda.underWay(), undone)
+	o.send(c.env)
+	c.rounds.answered(strategy, res.Reason, before, c.moves.underWay(), undone)
 }
 
 // because joins the name of a strategy and its reason, which may begin with the name.

@@ -43,7 +43,7 @@ func (r resharding) begin(shards uint32) (refusal string) {
 		return "a change is under way: " + r.progress()
 	case shards == present.Shards:
 		return fmt.Sprintf("the kind has %d shards", shards)
-	case c.roster.takesOver(present):
+	case c.regions.takesOver(present):
 		return "the remembered entities of the number of shards before are being taken over, or the store of these did not answer yet"
 	case int(present.Number) >= protocol.MaxLayouts-1:
 		return "the number was changed too often since the cluster formed"
@@ -51,10 +51,10 @@ func (r resharding) begin(shards uint32) (refusal string) {
 	if full := c.control().exceeds(int(shards)); full != "" {
 		return fmt.Sprintf("the shards of both numbers have no room (%s): %s", MaxShardsSetting, full)
 	}
-	if nodes := c.roster.cannotFollow(); len(nodes) > 0 {
+	if nodes := c.regions.cannotFollow(); len(nodes) > 0 {
 		return "these nodes cannot follow: they are of an earlier release, or have a lease for each shard, or a part of the shards in use: " + joinSome(nodeNames(nodes), ", ")
 	}
-	c.agenda.dropAll()
+	c.moves.dropAll()
 	c.table.relayout(shards)
 	c.control().out.Decide("reshard", c.kind.name, "begins", fmt.Sprintf("from %d to %d shards: %s", present.Shards, shards, byOrder))
 	c.evaluate()
@@ -79,17 +79,17 @@ func (r resharding) step() {
 		return
 	}
 	for _, id := range c.table.retirable() {
-		c.agenda.drop(id)
+		c.moves.drop(id)
 		c.table.retire(id, r.why())
 		c.end(id, OutcomeRetired)
 	}
-	held := c.roster.heldByAll()
+	held := c.regions.heldByAll()
 	untold := c.table.spread(held)
 	switch {
 	case untold == 0 && c.table.remaining() == 0:
 		r.complete()
 	case !c.ending && c.table.isToldBy(held) && !c.table.hasHomeless():
-		r.stopFormer(c.kind.cfg.simultaneous() - c.agenda.underWay() - untold)
+		r.stopFormer(c.kind.cfg.simultaneous() - c.moves.underWay() - untold)
 	}
 }
 
@@ -107,7 +107,7 @@ func (r resharding) complete() {
 // of regions that hand back all that they have come first, and more at a time.
 func (r resharding) stopFormer(room int) {
 	c := r.c
-	parting, busy := c.roster.parters(), c.agenda.leaving()
+	parting, busy := c.regions.departing(), c.moves.leaving()
 	o := newCommands()
 	for _, urgent := range []bool{true, false} {
 		for _, id := range c.table.formerServing() {
@@ -127,7 +127,7 @@ func (r resharding) stopFormer(room int) {
 			c.table.order(id, o)
 		}
 	}
-	o.send(c.shared)
+	o.send(c.env)
 }
 
 // why says in words why a former shard is retired.
@@ -152,7 +152,7 @@ func (r resharding) admit(from gossip.NodeID, reg Registration, goesByMap bool) 
 	case c.table.accepts(settings.Shards, goesByMap):
 		settings.Shards = c.kind.settings.Shards
 	}
-	return c.roster.admit(from, reg, settings)
+	return c.regions.admit(from, reg, settings)
 }
 
 // isToldBy reports whether regions that hold a version of the map know of the layouts in force.
@@ -171,9 +171,9 @@ func (t *table) formerServing() (ids []protocol.ShardID) {
 }
 
 // leaving returns how many shards are on their way from each region.
-func (a *agenda) leaving() map[gossip.NodeID]int {
+func (ms *moves) leaving() map[gossip.NodeID]int {
 	from := map[gossip.NodeID]int{}
-	for _, m := range a.moves { //quorate:unordered a count
+	for _, m := range ms.active { //quorate:unordered a count
 		from[m.from]++
 	}
 	return from
@@ -181,14 +181,14 @@ func (a *agenda) leaving() map[gossip.NodeID]int {
 
 // cannotFollow returns the nodes, sorted, that do not know what to do when the number of shards
 // changes: regions, and nodes that may coordinate the kind without running it.
-func (r *roster) cannotFollow() []gossip.NodeID {
+func (r *regions) cannotFollow() []gossip.NodeID {
 	unable := map[gossip.NodeID]bool{}
 	for node := range r.peers { //quorate:unordered each entry by itself
 		if !r.hasRegion(node) && !r.followers[node] {
 			unable[node] = true
 		}
 	}
-	for node, reg := range r.regions { //quorate:unordered each entry by itself
+	for node, reg := range r.registrations { //quorate:unordered each entry by itself
 		if !reg.Follows {
 			unable[node] = true
 		}

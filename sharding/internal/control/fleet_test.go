@@ -347,7 +347,7 @@ func (n *peer) carry(e machine.Effect) {
 		if n.f.leases[e.Shard] == n.id {
 			delete(n.f.leases, e.Shard)
 		}
-	case control.ToDesk: // No kind of the fleet remembers its entities.
+	case control.ToRemembering: // No kind of the fleet remembers its entities.
 	case control.Scaled:
 		n.scale = e.Scale
 		n.f.log("%s knows that %d are in use, revision %d", n.id, e.Scale.Count, e.Scale.Revision)

@@ -33,20 +33,20 @@ type host struct {
 	term    protocol.Term // The term of the copy.
 	version uint64        // The version of the copy.
 
-	hosted   map[protocol.ShardID]*hosted
-	left     luggage                             // The snapshots of shards that have stopped here.
-	began    map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
-	wanted   map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
-	layers   hostLayers
-	takeover takeover
-	flush    bool         // The lookupTimer is armed.
-	closed   bool         // The node leaves, and all its shards are handed over.
-	said     Registration // The registration that was sent last.
-	gauge    gauge
-	gates    gates
-	scale    Scale           // The latest that a coordinator has said of how many shards are in use.
-	since    machine.Instant // When the region came.
-	taken    bool            // A coordinator has accepted the region once.
+	hosted    map[protocol.ShardID]*hosted
+	snapshots heldSnapshots                       // The snapshots of shards that have stopped here.
+	began     map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
+	wanted    map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
+	layers    hostLayers
+	takeover  takeover
+	flush     bool         // The lookupTimer is armed.
+	closed    bool         // The node leaves, and all its shards are handed over.
+	said      Registration // The registration that was sent last.
+	load      loadMeter
+	gates     gates
+	scale     Scale           // The latest that a coordinator has said of how many shards are in use.
+	since     machine.Instant // When the region came.
+	taken     bool            // A coordinator has accepted the region once.
 	// refused is the present refusal of the region by a coordinator; zero when the region
 	// is not refused.
 	refused SettingsRefused
@@ -91,7 +91,7 @@ func (h *host) registration() Registration {
 	}
 	now = h.said
 	// A millisecond at least: nothing stands for a region that does not say.
-	now.Load, now.LoadShards = h.gauge.told()
+	now.Load, now.LoadShards = h.load.registered()
 	now.Age = min(max(h.kind.control.now.Mono.Sub(h.since).Truncate(time.Millisecond), time.Millisecond), MaxAge)
 	return now
 }
@@ -108,7 +108,7 @@ func (h *host) report(to gossip.NodeID, term protocol.Term) {
 		if entry.state == Halted {
 			if entry.halted.Compare(term) < 0 {
 				delete(h.hosted, s)
-				h.left.drop(s)
+				h.snapshots.drop(s)
 			}
 			continue
 		}
@@ -134,7 +134,7 @@ func (h *host) registerAt(to gossip.NodeID) {
 
 // measure has the load measured when it is time.
 func (h *host) measure() {
-	if !h.cfg.Proxy && h.gauge.due(h.kind.control.now.Mono) {
+	if !h.cfg.Proxy && h.load.measures(h.kind.control.now.Mono) {
 		h.kind.control.out.Add(Measure{Kind: h.cfg.Name})
 	}
 }
@@ -217,7 +217,7 @@ func (h *host) hosts(hs HostShard) bool {
 	if h.began[hs.Shard] == hs.Epoch {
 		return false // The shard has stopped under this epoch: the order is an old one.
 	}
-	h.left.drop(hs.Shard)
+	h.snapshots.drop(hs.Shard)
 	h.hosted[hs.Shard], h.began[hs.Shard] = &hosted{epoch: hs.Epoch, base: hs.Base, state: Serving}, hs.Epoch
 	*h.homes.at(hs.Shard) = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
 	delete(h.wanted, hs.Shard)
@@ -268,8 +268,8 @@ func (h *host) stop(from gossip.NodeID, term protocol.Term, shards []ShardEpoch,
 // stopped says of a shard that has stopped what its next home has to know.
 func (h *host) stopped(s protocol.ShardID) StoppedShard {
 	entry := h.hosted[s]
-	h.left.expires(s, h.kind.control.now.Mono)
-	return StoppedShard{Shard: s, Epoch: entry.epoch, Base: entry.base, Positions: entry.positions, Snapshots: h.left.of(s)}
+	h.snapshots.expires(s, h.kind.control.now.Mono)
+	return StoppedShard{Shard: s, Epoch: entry.epoch, Base: entry.base, Positions: entry.positions, Snapshots: h.snapshots.of(s)}
 }
 
 func (h *host) onResume(from gossip.NodeID, m Resume) {
@@ -303,7 +303,7 @@ func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
 	}
 	h.halts(entry, e.Base, e.Positions)
 	h.gates.halted(s)
-	h.left.put(s, e.Snapshots, h.kind.luggageUntil())
+	h.snapshots.put(s, e.Snapshots, h.kind.snapshotsUntil())
 	done := []StoppedShard{h.stopped(s)}
 	to, asker := h.kind.coordinatorNode(), h.kind.asker
 	if !to.IsZero() {
@@ -333,15 +333,15 @@ func (h *host) repeat() {
 	var again []StoppedShard
 	for _, s := range halted {
 		entry := h.hosted[s]
-		entry.pause = min(2*entry.pause, repeatMost)
+		entry.pause = min(2*entry.pause, maxRepeat)
 		entry.again = now.Add(entry.pause)
 		again = append(again, h.stopped(s))
 	}
 	h.kind.sendStopped(to, h.kind.promise, again)
 }
 
-// repeatMost is the longest pause between two messages that say that a shard has stopped.
-const repeatMost = 16 * time.Second
+// maxRepeat is the longest pause between two messages that say that a shard has stopped.
+const maxRepeat = 16 * time.Second
 
 // halts notes that a shard has stopped, and where its streams are.
 func (h *host) halts(entry *hosted, base protocol.Epoch, positions []protocol.Position) {
@@ -422,7 +422,7 @@ func (h *host) learn(home Home) {
 		}
 		delete(h.hosted, home.Shard)
 		h.gates.give(home.Shard)
-		h.left.drop(home.Shard)
+		h.snapshots.drop(home.Shard)
 	}
 	h.route(home)
 }

@@ -49,7 +49,7 @@ func (h *host) relayout(m Map) bool {
 	gone := func(s protocol.ShardID) bool { return !h.isInForce(s) }
 	maps.DeleteFunc(h.hosted, func(s protocol.ShardID, _ *hosted) bool {
 		if gone(s) {
-			h.left.drop(s)
+			h.snapshots.drop(s)
 		}
 		return gone(s)
 	})
@@ -93,8 +93,8 @@ func (h *host) entomb(r Retirement) {
 	if old := h.hosted[r.Shard]; old != nil && old.state != Halted {
 		h.kind.violation(r.Shard, "hosted here under epoch "+old.epoch.String()+", while the map says that it is retired under epoch "+r.Epoch.String())
 	}
-	lost := h.left.of(r.Shard)
-	h.left.drop(r.Shard)
+	lost := h.snapshots.of(r.Shard)
+	h.snapshots.drop(r.Shard)
 	delete(h.hosted, r.Shard)
 	delete(h.wanted, r.Shard)
 	*h.homes.at(r.Shard) = Home{Shard: r.Shard, Epoch: r.Epoch, Base: r.Base}

@@ -163,7 +163,7 @@ func (k *perKind) unused() bool {
 	case k.host != nil:
 		return false
 	case k.coord != nil:
-		return k.coord.roster.isEmpty() && !k.coord.ending && len(k.coord.passedOver) == 0
+		return k.coord.regions.isEmpty() && !k.coord.ending && len(k.coord.passedOver) == 0
 	case k.core != nil && (k.core.Phase() == singleton.Becoming || k.core.Phase() == singleton.HandingOver || k.core.Asked()):
 		return false
 	}

@@ -139,7 +139,7 @@ func (g *gates) lost(in LeaseLost) {
 func (g *gates) withdraw(s protocol.ShardID) {
 	order, entry := g.all[s].order, g.host.hosted[s]
 	g.host.halts(entry, order.Base, order.Positions)
-	g.host.left.put(s, order.Snapshots, g.host.kind.luggageUntil())
+	g.host.snapshots.put(s, order.Snapshots, g.host.kind.snapshotsUntil())
 	g.give(s)
 }
 

@@ -21,7 +21,7 @@ import (
 //	L2  a shard takes along what a shard of its former region has cost, until the load that its
 //	    new region tells has grown by it.
 type loads struct {
-	shared
+	env
 	carried map[protocol.ShardID]carried
 }
 
@@ -31,9 +31,9 @@ type carried struct {
 	at   machine.Instant
 }
 
-// carriedFor is how long a shard counts as one that has moved: after it the gauge of its region
+// carriedFor is how long a shard counts as one that has moved: after it the load meter of its region
 // has taken over nearly all.
-const carriedFor = 3 * gaugeWindow
+const carriedFor = 3 * loadWindow
 
 // moved notes what a shard takes along from a region.
 func (l *loads) moved(id protocol.ShardID, from Registration) {
@@ -105,4 +105,6 @@ func (l *loads) arrived(shards []allocation.Shard, usual float64) float64 {
 }
 
 // carry notes what a shard takes along from the region of a node.
-func (r *roster) carry(id protocol.ShardID, from gossip.NodeID) { r.loads.moved(id, r.regions[from]) }
+func (r *regions) carry(id protocol.ShardID, from gossip.NodeID) {
+	r.loads.moved(id, r.registrations[from])
+}

@@ -91,9 +91,9 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 	case ReshardAnswered:
 		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortReshard, m)
 	case TakeOver:
-		c.out.Add(ToDesk{Kind: m.Kind, Input: protocol.Asked{From: from, Take: m.Take}})
+		c.out.Add(ToRemembering{Kind: m.Kind, Input: protocol.Asked{From: from, Take: m.Take}})
 	case GivenOver:
-		c.out.Add(ToDesk{Kind: m.Kind, Input: m.Given})
+		c.out.Add(ToRemembering{Kind: m.Kind, Input: m.Given})
 	case HandOver:
 		if k.core == nil && c.exceeds(int(m.Settings.Shards)) == "" && k.keeps() {
 			k.settle(m.Settings, Timings{})

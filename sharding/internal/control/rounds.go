@@ -21,7 +21,7 @@ const rebalanceGather = 100 * time.Millisecond
 //	B2  moved, calledOff and lost count the moves that have ended since the last run of rounds
 //	    came to rest, without those that handed shards back.
 type rounds struct {
-	shared
+	env
 	armed machine.Instant // When the timer fires; 0: it is not armed.
 	due   bool            // The strategy should be asked as soon as nothing else comes first.
 	seen  uint64          // The digest of the regions and the fitness, a change of which is a reason to ask.

@@ -101,7 +101,7 @@ func (h *host) learnScale(told Scale) {
 		if s.Index() >= told.Count && entry.state == Halted {
 			delete(h.hosted, s)
 			h.gates.give(s)
-			h.left.drop(s)
+			h.snapshots.drop(s)
 		}
 	}
 	for s := range h.wanted { //quorate:unordered each entry by itself
@@ -121,7 +121,7 @@ func (h *host) learnScale(told Scale) {
 //	    coordinator that dies takes no revision with it under which anything ran;
 //	S3  revisions only grow, and one revision is one number of shards wherever something runs.
 type scaling struct {
-	shared
+	env
 	current   Scale
 	heard     bool  // Some region has a number of shards in use.
 	next      Scale // The change for which all shards stop; zero: none.
@@ -183,10 +183,10 @@ func (s *scaling) state(id uint64) ScaleAnswered {
 
 // behind returns the regions that have not confirmed a revision, sorted. Those of a version that does not
 // know of revisions are left out.
-func (r *roster) behind(of Scale) []gossip.NodeID {
+func (r *regions) behind(of Scale) []gossip.NodeID {
 	var nodes []gossip.NodeID
 	for _, node := range r.nodes() {
-		if reg := r.regions[node]; reg.Scale.Count > 0 && reg.Scale.Revision < of.Revision {
+		if reg := r.registrations[node]; reg.Scale.Count > 0 && reg.Scale.Revision < of.Revision {
 			nodes = append(nodes, node)
 		}
 	}
@@ -194,9 +194,9 @@ func (r *roster) behind(of Scale) []gossip.NodeID {
 }
 
 // unscaled returns a region that hosts and does not know of revisions; zero: none.
-func (r *roster) unscaled() gossip.NodeID {
+func (r *regions) unscaled() gossip.NodeID {
 	for _, node := range r.nodes() {
-		if reg := r.regions[node]; !reg.Proxy && reg.Scale.Count == 0 {
+		if reg := r.registrations[node]; !reg.Proxy && reg.Scale.Count == 0 {
 			return node
 		}
 	}
@@ -211,13 +211,13 @@ func (c rescaler) learn() {
 	if !c.scaling.heard {
 		return
 	}
-	for _, node := range c.roster.nodes() {
-		if told := c.roster.regions[node].Scale; told.Revision > 0 {
+	for _, node := range c.regions.nodes() {
+		if told := c.regions.registrations[node].Scale; told.Revision > 0 {
 			c.scaling.hear(told)
 		}
 	}
-	for _, node := range c.roster.nodes() {
-		c.scaling.hear(c.roster.regions[node].Scale)
+	for _, node := range c.regions.nodes() {
+		c.scaling.hear(c.regions.registrations[node].Scale)
 	}
 	if c.scaling.isScaled() {
 		c.table.use(c.scaling.current.Count)
@@ -225,7 +225,7 @@ func (c rescaler) learn() {
 }
 
 // advance takes a change of the number further, and reports whether that is a reason to give no shard a
-// home. The roster is open.
+// home. Allocation is open.
 func (c rescaler) advance() (busy bool) {
 	c.learn()
 	if c.scaling.stops() && !c.stopAll() {
@@ -234,7 +234,7 @@ func (c rescaler) advance() (busy bool) {
 	if !c.scaling.telling {
 		return false
 	}
-	behind := c.roster.behind(c.scaling.current)
+	behind := c.regions.behind(c.scaling.current)
 	if len(behind) > 0 {
 		return true
 	}
@@ -254,17 +254,17 @@ func (c rescaler) stopAll() (done bool) {
 		}
 		done = false
 		if c.table.serves(home, id) {
-			c.agenda.drop(id)
+			c.moves.drop(id)
 			c.depart(id, move{from: home, reason: fmt.Sprintf("%d shards are to be in use instead of %d", c.scaling.next.Count, c.scaling.current.Count), handBack: true})
 			c.table.order(id, o)
 		}
 	}
-	o.send(c.shared)
+	o.send(c.env)
 	if !done {
 		return false
 	}
 	c.scaling.commit()
-	c.agenda.dropAll()
+	c.moves.dropAll()
 	c.forgetStops()
 	c.table.use(c.scaling.current.Count)
 	c.tell()
@@ -273,9 +273,9 @@ func (c rescaler) stopAll() (done bool) {
 
 // forgetStops forgets the moves of shards that have stopped for a change: it was no move from one home to another.
 func (c rescaler) forgetStops() {
-	for _, id := range c.agenda.inFlight() {
+	for _, id := range c.moves.inFlight() {
 		if c.table.isHomeless(id) {
-			c.agenda.cancel(id)
+			c.moves.cancel(id)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func (c rescaler) tell() {
 	if !c.scaling.isScaled() || !c.decides() {
 		return
 	}
-	for _, node := range c.roster.behind(c.scaling.current) {
+	for _, node := range c.regions.behind(c.scaling.current) {
 		c.kind.send(node, Rescale{Kind: c.kind.name, Term: c.term, Scale: c.scaling.current})
 	}
 }
@@ -332,8 +332,8 @@ func (c rescaler) refusal(m ScaleTo) (ScaleRefusal, string) {
 		return ScaleStale, fmt.Sprintf("the revision is %d, with %d in use", s.current.Revision, s.current.Count)
 	case s.telling: // Whoever asks waits: that is over soon, and nobody has changed the number meanwhile.
 		return ScaleUnavailable, fmt.Sprintf("revision %d is being told to all nodes", s.current.Revision)
-	case !c.roster.unscaled().IsZero():
-		return ScaleFixed, c.roster.unscaled().String() + " runs a version in which the number cannot change"
+	case !c.regions.unscaled().IsZero():
+		return ScaleFixed, c.regions.unscaled().String() + " runs a version in which the number cannot change"
 	default:
 		return ScaleAccepted, ""
 	}

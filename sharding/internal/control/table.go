@@ -34,7 +34,7 @@ import (
 //	T5  phases counts the shards in each phase, so that no pass over all shards looks for what
 //	    is not there: while all serve, a step costs the same however many they are.
 type table struct {
-	shared
+	env
 	version   uint64 // The version of the map.
 	shards    layers[shard]
 	phases    [phases]int
@@ -44,7 +44,7 @@ type table struct {
 	wanted    map[protocol.ShardID]gossip.NodeID // The region that asked last for the home of a shard without one.
 	changed   map[protocol.ShardID]bool          // Shards whose entries have changed since the last version.
 	toHost    map[protocol.ShardID]bool          // Shards whose new homes are told to host with the next version.
-	luggage   luggage                            // The snapshots of shards whose positions are travelling.
+	snapshots heldSnapshots                      // The snapshots of shards whose positions are travelling.
 	seniority seniority                          // The shards by the epochs of their homes.
 }
 
@@ -118,7 +118,7 @@ func (t *table) use(count uint32) {
 		}
 		if s.home.IsZero() && s.travelling {
 			t.put(s, shard{epoch: s.epoch, base: s.base, since: s.since})
-			t.luggage.drop(id)
+			t.snapshots.drop(id)
 		}
 		delete(t.wanted, id)
 	}
@@ -151,7 +151,7 @@ func (t *table) claim(from gossip.NodeID, h Hosted) bool {
 			return false
 		}
 	}
-	t.luggage.drop(h.Shard)
+	t.snapshots.drop(h.Shard)
 	t.put(s, shard{
 		home: from, epoch: h.Epoch, base: h.Base, phase: PhaseServing,
 		since: t.control().now.Wall, decision: "reported by its host to a new coordinator",
@@ -166,7 +166,7 @@ func (t *table) settle(id protocol.ShardID, node gossip.NodeID, decision string)
 	epoch := protocol.Epoch{Born: t.born, Term: t.term, N: t.version + 1}
 	if !s.travelling {
 		s.base, s.positions = epoch, nil
-		t.luggage.drop(id)
+		t.snapshots.drop(id)
 	}
 	s.home, s.epoch, s.decision = node, epoch, decision
 	t.enter(s, PhaseStarting)
@@ -194,7 +194,7 @@ func (t *table) confirmed(from gossip.NodeID, se ShardEpoch, awaited Phase) bool
 	}
 	t.enter(s, PhaseServing)
 	s.positions, s.travelling = nil, false
-	t.luggage.drop(se.Shard)
+	t.snapshots.drop(se.Shard)
 	if awaited == PhaseResuming {
 		s.notBefore = t.now().Add(t.kind.timings.Handoff)
 	}
@@ -248,9 +248,9 @@ func (t *table) vacate(from gossip.NodeID, ss StoppedShard) bool {
 		epoch: s.epoch, base: s.base, since: t.control().now.Wall,
 		positions: ss.Positions, travelling: ss.Base == s.base, came: s.came,
 	})
-	t.luggage.drop(ss.Shard)
+	t.snapshots.drop(ss.Shard)
 	if s.travelling {
-		t.luggage.put(ss.Shard, ss.Snapshots, t.kind.luggageUntil())
+		t.snapshots.put(ss.Shard, ss.Snapshots, t.kind.snapshotsUntil())
 	}
 	return true
 }
@@ -261,7 +261,7 @@ func (t *table) strike(node gossip.NodeID) []protocol.ShardID {
 	for id, s := range t.shards.all() {
 		if s.home == node {
 			t.put(s, shard{epoch: s.epoch, base: s.base, since: t.control().now.Wall})
-			t.luggage.drop(id)
+			t.snapshots.drop(id)
 			ids = append(ids, id)
 		}
 	}
@@ -290,7 +290,7 @@ func (t *table) next() (Map, commands, bool) {
 			s.told = t.version
 		}
 		if t.add(&m, id, s); t.toHost[id] {
-			o.add(id, s, t.luggage.of(id))
+			o.add(id, s, t.snapshots.of(id))
 		}
 	}
 	clear(t.changed)
@@ -315,7 +315,7 @@ func (s *shard) entry(id protocol.ShardID) Home {
 // order adds the command that belongs to the phase of a shard, and orders those of all shards
 // in some phases.
 func (t *table) order(id protocol.ShardID, o commands) {
-	o.add(id, t.shards.at(id), t.luggage.of(id))
+	o.add(id, t.shards.at(id), t.snapshots.of(id))
 }
 
 func (t *table) orders(which []Phase) commands {
@@ -325,7 +325,7 @@ func (t *table) orders(which []Phase) commands {
 	}
 	for id, s := range t.shards.all() {
 		if slices.Contains(which, s.phase) {
-			o.add(id, s, t.luggage.of(id))
+			o.add(id, s, t.snapshots.of(id))
 		}
 	}
 	return o

@@ -9,20 +9,22 @@ import (
 )
 
 // Remembered entities after the number of shards has changed: each number of shards has sets of its own in the store,
-// and the desks of the regions (package recall) take over what those of former numbers have. Control carries their
-// questions and answers, and no further change begins before that is over: so the sets that it begins with are empty.
+// and the machines of package remembering, one of each region, take over what those of former numbers have. Control
+// carries their questions and answers, and no further change begins before that is over: so the sets that it begins
+// with are empty.
 //
-//	desk ──Take──> Control ──TakeOver──> Control of the home of the first shard ──ToDesk──> desk
-//	desk <──ToDesk── Control <──GivenOver── Control <──Give── desk
+//	remembering ──ImportQuestion──> Control ──TakeOver──> Control of the exporter ──ToRemembering──> remembering
+//	remembering <──ToRemembering── Control <──GivenOver── Control <──ImportAnswer── remembering
 
-// Take is the input that the desk of a region has a question, and Give that it has an answer for the region of a node.
-type Take struct {
+// ImportQuestion is the input that the remembering machine of a region has a question, and ImportAnswer that it has an
+// answer for the region of a node.
+type ImportQuestion struct {
 	Kind string
 	Take protocol.Take
 }
 
-// Give is the counterpart of [Take].
-type Give struct {
+// ImportAnswer is the counterpart of [ImportQuestion].
+type ImportAnswer struct {
 	Kind  string
 	To    gossip.NodeID
 	Given protocol.Given
@@ -34,13 +36,13 @@ type TakenOver struct {
 	Layout uint16
 }
 
-// ToDesk is an effect: hand Input to the desk of the kind.
-type ToDesk struct {
+// ToRemembering is an effect: hand Input to the remembering machine of the kind.
+type ToRemembering struct {
 	Kind  string
-	Input protocol.DeskInput
+	Input protocol.RememberingInput
 }
 
-// TakeOver carries a question. It is not repeated: the desk asks again.
+// TakeOver carries a question. It is not repeated: the machine that asked asks again.
 type TakeOver struct {
 	Kind string
 	Take protocol.Take
@@ -94,8 +96,8 @@ func (h *host) told() uint32 {
 
 // takesOver reports whether sets of former layouts may have ids of remembered entities: some region remembers its
 // entities, and none has heard that nothing is left of what was before the present layout.
-func (r *roster) takesOver(present protocol.Layout) (takes bool) {
-	for _, reg := range r.regions { //quorate:unordered a question about all
+func (r *regions) takesOver(present protocol.Layout) (takes bool) {
+	for _, reg := range r.registrations { //quorate:unordered a question about all
 		if reg.Takeover == 2+uint32(present.Number) {
 			return false
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 )
 
 // First what is said of a shard: its state, its move, what waits there, and its remembered entities; then what is said
@@ -77,7 +77,7 @@ func Pending(i cell.Info, wall Clock) []string {
 }
 
 // Remembered says, a sentence each, what of the remembered entities of a shard of this node is not as it should be.
-func Remembered(st recall.Status, wall Clock) (words []string) {
+func Remembered(st remembering.Status, wall Clock) (words []string) {
 	switch {
 	case !st.Read && st.Why == "":
 		words = append(words, "the store of remembered entities is being read: they begin when a message comes, or when it is")

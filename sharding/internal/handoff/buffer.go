@@ -19,8 +19,8 @@ import (
 // Entity, which bounds the memory of one alone. 0: none is taken.
 type Limits struct{ Entity, Shard int }
 
-// lostMost is how many losses a Buffer remembers, the latest.
-const lostMost = 16
+// maxLost is how many losses a Buffer remembers, the latest.
+const maxLost = 16
 
 // Buffer holds the snapshots of the entities of a shard that have no instance. Invariants, between
 // calls:
@@ -102,7 +102,7 @@ func (b *Buffer) Lose(now machine.Instant, entity string, why protocol.Loss) {
 }
 
 func (b *Buffer) note(l Lost) {
-	if len(b.lost) == lostMost {
+	if len(b.lost) == maxLost {
 		b.lost = slices.Delete(b.lost, 0, 1)
 	}
 	b.lost = append(b.lost, l)

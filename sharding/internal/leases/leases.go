@@ -103,7 +103,7 @@ const (
 // Pauses between attempts.
 const (
 	leaseRetryLeast = 100 * time.Millisecond
-	leaseRetryMost  = 5 * time.Second
+	maxLeaseRetry   = 5 * time.Second
 )
 
 // keep asks until the lease is held, says so, and waits until it is lost or given back.
@@ -113,7 +113,7 @@ func (l *Leases) keep(ctx context.Context, keeper *lease.Keeper, id leaseID, of 
 			l.cfg.Log.Warn("the lease of a shard was not given back, and ends by itself", "kind", id.Kind, "shard", uint32(id.Shard), "error", err)
 		}
 	}()
-	for rest := leaseRetryLeast; ; rest = min(2*rest, leaseRetryMost) {
+	for rest := leaseRetryLeast; ; rest = min(2*rest, maxLeaseRetry) {
 		attempt, done := context.WithTimeout(ctx, l.cfg.Times.TTL)
 		held, err := keeper.Acquire(attempt)
 		done()

@@ -21,9 +21,9 @@ const (
 	ForgeryGather = 5 * time.Second
 	// forgeryEvery is the time between log lines about forgeries that go on.
 	forgeryEvery = time.Minute
-	// forgeriesMax bounds the runs that are told apart. Forgeries of further runs are
+	// maxForgeries bounds the runs that are told apart. Forgeries of further runs are
 	// counted and not logged.
-	forgeriesMax = 256
+	maxForgeries = 256
 )
 
 // Forgeries counts and logs forgeries.
@@ -65,7 +65,7 @@ func (f *Forgeries) Note(x runtime.Forgery) {
 	f.total[x.Fault]++
 	key := forgeryKey{x.From, x.Fault, x.Kind}
 	run := f.runs[key]
-	if f.ended || run == nil && len(f.runs) >= forgeriesMax {
+	if f.ended || run == nil && len(f.runs) >= maxForgeries {
 		return
 	}
 	if run == nil {

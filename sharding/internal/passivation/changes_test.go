@@ -83,7 +83,7 @@ func TestOnlyWhoGoesIsOutlived(t *testing.T) {
 	r.order.Return()
 	r.play("ee")
 	require.Equal(t, "d", r.named(1))
-	r.leave(r.seats['d'])
+	r.leave(r.handles['d'])
 	r.play("f")
 	require.Equal(t, "cefba", r.going(), "f counts two uses, as c and e have, and came after them")
 
@@ -131,7 +131,7 @@ func TestTheSketchFadesByThePresentLimit(t *testing.T) {
 	for i := range uint32(2 * sketchFades * 10) {
 		k.add(1000 + i)
 	}
-	require.LessOrEqual(t, k.frequency(7), uint64(sketchMost/4+1), "halved twice")
+	require.LessOrEqual(t, k.frequency(7), uint64(maxCount/4+1), "halved twice")
 }
 
 // repeats is a trace in which each key is used once more, before so many others have come as chance has it
@@ -162,7 +162,7 @@ func TestTheWindowFollowsTheHitRate(t *testing.T) {
 		r.access(key)
 		found = max(found, r.order.window.most)
 	}
-	require.Equal(t, share(limit, climbMost), found, "the main part keeps its fifth")
+	require.Equal(t, share(limit, maxWindow), found, "the main part keeps its fifth")
 	found = r.order.window.most
 	r.order.Resize(2 * limit)
 	require.InDelta(t, 2*found, r.order.window.most, 1)

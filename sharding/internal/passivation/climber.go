@@ -22,12 +22,12 @@ type climber struct {
 }
 
 const (
-	climbSample  = 10     // A sample has ten uses for each that may be seated,
+	climbSample  = 10     // A sample has ten uses for each entity that there may be,
 	climbSettle  = 5      // of which so many are not looked at: they say more about the change than about the share.
 	climbStep    = 0.0625 // The first step, a part of the limit.
 	climbDecay   = 0.98   // What is left of a step the next time.
 	climbRestart = 0.05   // The change of the hit rate with which the steps begin anew.
-	climbMost    = 0.8    // The largest window.
+	maxWindow    = 0.8    // The largest window.
 )
 
 func newClimber(share float64) *climber {
@@ -63,7 +63,7 @@ func (c *climber) observe(hit bool, limit int) bool {
 		c.step = climbStep * sign(c.step)
 	}
 	before := c.share
-	c.share = min(max(c.share+c.step, c.least), max(climbMost, c.least))
+	c.share = min(max(c.share+c.step, c.least), max(maxWindow, c.least))
 	c.step *= climbDecay
 	return c.share != before
 }

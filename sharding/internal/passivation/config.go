@@ -55,7 +55,7 @@ func Parse(name string) (Policy, error) {
 
 // Config says how an [Order] decides.
 type Config struct {
-	// Limit is how many may be seated before victims are named, at least 1.
+	// Limit is how many entities there may be before victims are named, at least 1.
 	Limit int
 	// Policy is the rule.
 	Policy Policy

@@ -4,12 +4,12 @@
 //quorate:core
 
 // Package passivation decides which entity gives way when a node has more of a kind than it
-// should. An [Order] knows the entities as [Seat] values: [Order.Enter] gives a seat to one that
+// should. An [Order] knows the entities as [Handle] values: [Order.Enter] adds one that
 // starts, [Order.Use] says that it was used, [Order.Leave] that it stops. While there are more than
 // the limit, [Order.Victim] names the next to go. An entity that cannot go, since it is busy, stays
 // aside until [Order.Return].
 //
-//	Enter ──> seated ──Use──> seated ──Leave──> (free)
+//	Enter ──> tracked ─Use──> tracked ─Leave──> (free)
 //	             │  ^                              ^
 //	      Victim v  │ Return, Use                  │
 //	            aside ─────────────Leave───────────┘
@@ -34,11 +34,11 @@
 //
 // Each call takes constant time, but that an order which grows copies its memory now and then, and
 // that to put an entity back among those of its frequency passes over the lower frequencies. The same
-// calls have the same outcome. A seat takes 24 bytes, and 8 to 16 more for the sketch of the last two
+// calls have the same outcome. An entry takes 24 bytes, and 8 to 16 more for the sketch of the last two
 // policies.
 //
 // # Limits
 //
-// Not for several goroutines at once. The order does not know what a seat stands for, and evicts
+// Not for several goroutines at once. The order does not know what a handle stands for, and evicts
 // nothing by itself.
 package passivation

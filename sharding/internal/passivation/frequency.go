@@ -5,26 +5,26 @@ package passivation
 
 import "math"
 
-// frequency has a list for each number of uses, in the order of the numbers, and evicts from the
+// frequencyPolicy has a list for each number of uses, in the order of the numbers, and evicts from the
 // lowest, there what was not used for the longest time. What has just entered is named when
 // there is nothing else, and when the one that was named before it stays, since it is busy.
-type frequency struct {
+type frequencyPolicy struct {
 	o      *Order
 	lowest listID
 	age    uint32 // With aging, the highest count of a victim that has gone; else 0.
-	newest Seat   // What has entered last.
+	newest Handle // What has entered last.
 }
 
-func (p *frequency) enter(s Seat) {
+func (p *frequencyPolicy) enter(s Handle) {
 	p.newest = s
-	p.o.seats[s].count = p.age + 1
+	p.o.entries[s].count = p.age + 1
 	p.place(s, 0)
 }
 
-func (p *frequency) back(s Seat) { p.place(s, 0) }
+func (p *frequencyPolicy) back(s Handle) { p.place(s, 0) }
 
-func (p *frequency) use(s Seat) {
-	e := &p.o.seats[s]
+func (p *frequencyPolicy) use(s Handle) {
+	e := &p.o.entries[s]
 	e.count = min(e.count, math.MaxUint32-1) + 1
 	from := e.list
 	p.o.take(s)
@@ -38,14 +38,14 @@ func (p *frequency) use(s Seat) {
 
 // victim is from the list with the lowest count, or of the next one if that has only what entered
 // last.
-func (p *frequency) victim() Seat {
+func (p *frequencyPolicy) victim() Handle {
 	if p.lowest == 0 {
 		return 0
 	}
 	l := &p.o.lists[p.lowest]
 	s := l.last
 	if s == p.newest && p.o.lists[p.o.aside].n == 0 {
-		if other := p.o.seats[s].prev; other != 0 {
+		if other := p.o.entries[s].prev; other != 0 {
 			s = other
 		} else if l.next != 0 {
 			s = p.o.lists[l.next].last
@@ -54,9 +54,9 @@ func (p *frequency) victim() Seat {
 	return s
 }
 
-// place puts a seat into the list of its count, which is at or behind the list from; 0: the lowest.
-func (p *frequency) place(s Seat, from listID) {
-	count := p.o.seats[s].count
+// place puts an entry into the list of its count, which is at or behind the list from; 0: the lowest.
+func (p *frequencyPolicy) place(s Handle, from listID) {
+	count := p.o.entries[s].count
 	before, at := listID(0), p.lowest
 	if from != 0 {
 		before, at = from, p.o.lists[from].next
@@ -71,7 +71,7 @@ func (p *frequency) place(s Seat, from listID) {
 }
 
 // insert makes a list of a count between two others, each of which may be 0.
-func (p *frequency) insert(count uint32, before, behind listID) listID {
+func (p *frequencyPolicy) insert(count uint32, before, behind listID) listID {
 	id := p.o.newList()
 	l := &p.o.lists[id]
 	l.count, l.prev, l.next = count, before, behind
@@ -87,15 +87,15 @@ func (p *frequency) insert(count uint32, before, behind listID) listID {
 }
 
 // left has what enters from now on start from the frequency of a victim that goes.
-func (p *frequency) left(s Seat, from listID) {
+func (p *frequencyPolicy) left(s Handle, from listID) {
 	if from == p.o.aside && p.o.cfg.Aging { // A victim goes, which was aside.
-		p.age = max(p.age, min(p.o.seats[s].count, math.MaxUint32-1))
+		p.age = max(p.age, min(p.o.entries[s].count, math.MaxUint32-1))
 	}
 	p.clean(from)
 }
 
 // clean gives the list back that has become empty.
-func (p *frequency) clean(from listID) {
+func (p *frequencyPolicy) clean(from listID) {
 	l := p.o.lists[from]
 	if l.n > 0 || l.count == 0 { // Others are there, or it is not a list of a frequency.
 		return
@@ -111,4 +111,4 @@ func (p *frequency) clean(from listID) {
 	p.o.freeList(from)
 }
 
-func (p *frequency) resize(int) {}
+func (p *frequencyPolicy) resize(int) {}

@@ -5,18 +5,18 @@ package passivation
 
 import "github.com/quorate/quorate/machine"
 
-// The front of the package, and the memory of all policies: seats in one slice, which lists
-// connect by their numbers. A policy (recency.go, segmented.go, frequency.go, window.go) puts a
-// seat into a list, moves it there, and says which is the next to go. Aside is a list too, in which
+// The front of the package, and the memory of all policies: entries in one slice, which lists
+// connect by their numbers. A policy (recency.go, segmented.go, frequency.go, window.go) puts an
+// entry into a list, moves it there, and says which is the next to go. Aside is a list too, in which
 // a victim is until it leaves or is put back.
 
-// Seat names an entity in an [Order]; 0 names none. The seat of one that has left is given again.
-type Seat uint32
+// Handle names an entity in an [Order]; 0 names none. The handle of one that has left is given again.
+type Handle uint32
 
-// seat is what is known of an entity.
-type seat struct {
-	prev, next Seat
-	list       listID // 0: the seat is free.
+// entry is what is known of an entity.
+type entry struct {
+	prev, next Handle
+	list       listID // 0: the entry is free.
 	count      uint32 // How often the entity was used, by the frequency policy.
 	key        uint32 // A hash of the id, for the sketch.
 	window     bool   // The entity belongs to the window.
@@ -25,53 +25,53 @@ type seat struct {
 // listID names a list of an [Order]; 0 names none.
 type listID uint32
 
-// list is a list of seats, that of the last use first.
+// list is a list of entries, the one used last first.
 type list struct {
-	first, last Seat
+	first, last Handle
 	n           int
 	// prev, next and count are of a list of one frequency: its neighbours, and the frequency.
 	prev, next listID
 	count      uint32
 }
 
-// policy puts seats in order.
+// policy puts entries in order.
 type policy interface {
-	// enter puts a seat in that is in no list.
-	enter(s Seat)
-	// use moves a seat, which may be aside.
-	use(s Seat)
+	// enter adds an entry that is in no list.
+	enter(s Handle)
+	// use moves an entry, which may be aside.
+	use(s Handle)
 	// victim is the next to go, and stays where it is; 0 when all are aside.
-	victim() Seat
-	// back puts a seat in again that is aside.
-	back(s Seat)
-	// left hears of a seat that leaves, or is a victim now, after it was taken out of the list. From aside a
+	victim() Handle
+	// back puts an entry back that is aside.
+	back(s Handle)
+	// left is told of an entry that leaves, or is a victim now, after it was taken out of the list. From aside a
 	// victim leaves.
-	left(s Seat, from listID)
-	// resize says how many may be seated.
+	left(s Handle, from listID)
+	// resize says how many entities there may be.
 	resize(limit int)
 }
 
-// Order knows who is seated and who goes next. Invariants, between calls:
+// Order knows the entities that run, and which of them goes next. Invariants, between calls:
 //
-//	O1  each seat is in one list: of the policy, aside, or that of free seats;
-//	O2  len is the number of seats that are not free.
+//	O1  each entry is in one list: of the policy, aside, or that of free entries;
+//	O2  len is the number of entries that are not free.
 type Order struct {
-	cfg    Config
-	seats  []seat // Seat 0 is not used.
-	lists  []list // List 0 is not used.
-	free   Seat   // The first of the free seats, connected by next.
-	spare  listID // The first of the free lists, connected by next.
-	aside  listID
-	len    int
-	policy policy
-	window *windowed // The policy, if it has a window.
+	cfg     Config
+	entries []entry // Handle 0 is not used.
+	lists   []list  // List 0 is not used.
+	free    Handle  // The first of the free entries, connected by next.
+	spare   listID  // The first of the free lists, connected by next.
+	aside   listID
+	len     int
+	policy  policy
+	window  *windowPolicy // The policy, if it has a window.
 
-	segmented *segmented // The policy, or its main part, if that is segmented.
+	segmented *segmentedPolicy // The policy, or its main part, if that is segmented.
 }
 
 // New returns an order without anybody.
 func New(cfg Config) *Order {
-	o := &Order{cfg: cfg.settled(), seats: make([]seat, 1), lists: make([]list, 1)}
+	o := &Order{cfg: cfg.settled(), entries: make([]entry, 1), lists: make([]list, 1)}
 	o.aside = o.newList()
 	if o.cfg.Policy.Windowed() {
 		o.window = newWindowed(o)
@@ -87,24 +87,24 @@ func New(cfg Config) *Order {
 func (o *Order) plain(p Policy) policy {
 	switch p {
 	case MostRecentlyUsed:
-		return &recency{o: o, list: o.newList(), newest: true}
+		return &recencyPolicy{o: o, list: o.newList(), newest: true}
 	case Segmented:
-		o.segmented = &segmented{o: o, probation: o.newList(), protected: o.newList()}
+		o.segmented = &segmentedPolicy{o: o, probation: o.newList(), protected: o.newList()}
 		return o.segmented
 	case LeastFrequentlyUsed:
-		return &frequency{o: o}
+		return &frequencyPolicy{o: o}
 	default:
-		return &recency{o: o, list: o.newList()}
+		return &recencyPolicy{o: o, list: o.newList()}
 	}
 }
 
-// Len returns how many are seated, those aside included.
+// Len returns the number of entities, those aside included.
 func (o *Order) Len() int { return o.len }
 
 // Limit returns how many may be.
 func (o *Order) Limit() int { return o.cfg.Limit }
 
-// Excess returns by how many the seated exceed the limit; 0 if they do not.
+// Excess returns by how many entities exceed the limit; 0 if they do not.
 func (o *Order) Excess() int { return max(o.len-o.cfg.Limit, 0) }
 
 // Resize changes the limit. What is known of uses stays.
@@ -119,43 +119,43 @@ func (o *Order) Resize(limit int) {
 	}
 }
 
-// Enter gives a seat to an entity that starts, which is its first use. The key is a hash of its id.
-func (o *Order) Enter(key uint64) Seat {
+// Enter adds an entity that starts, which is its first use. The key is a hash of its id.
+func (o *Order) Enter(key uint64) Handle {
 	s := o.free
 	if s == 0 {
-		s = Seat(len(o.seats))
-		o.seats = append(o.seats, seat{})
+		s = Handle(len(o.entries))
+		o.entries = append(o.entries, entry{})
 	} else {
-		o.free = o.seats[s].next
+		o.free = o.entries[s].next
 	}
-	o.seats[s] = seat{key: uint32(key ^ key>>32)}
+	o.entries[s] = entry{key: uint32(key ^ key>>32)}
 	o.len++
 	o.policy.enter(s)
 	return s
 }
 
 // Use says that an entity was used.
-func (o *Order) Use(s Seat) {
-	machine.Assert(o.seats[s].list != 0, "who is used has a seat")
+func (o *Order) Use(s Handle) {
+	machine.Assert(o.entries[s].list != 0, "who is used has an entry")
 	o.policy.use(s)
 }
 
-// Leave frees a seat.
-func (o *Order) Leave(s Seat) {
-	from := o.seats[s].list
-	machine.Assert(from != 0, "who leaves has a seat")
+// Leave removes an entity.
+func (o *Order) Leave(s Handle) {
+	from := o.entries[s].list
+	machine.Assert(from != 0, "who leaves has an entry")
 	o.take(s)
 	o.policy.left(s, from)
-	o.seats[s] = seat{next: o.free}
+	o.entries[s] = entry{next: o.free}
 	o.free = s
 	o.len--
 }
 
 // Victim names the next to go and puts it aside. 0: all are aside.
-func (o *Order) Victim() Seat {
+func (o *Order) Victim() Handle {
 	s := o.policy.victim()
 	if s != 0 {
-		from := o.seats[s].list
+		from := o.entries[s].list
 		o.take(s)
 		o.policy.left(s, from)
 		o.push(o.aside, s)
@@ -188,13 +188,13 @@ func (o *Order) freeList(id listID) {
 	o.spare = id
 }
 
-// push puts a seat first in a list.
-func (o *Order) push(id listID, s Seat) {
+// push puts an entry first in a list.
+func (o *Order) push(id listID, s Handle) {
 	l := &o.lists[id]
-	e := &o.seats[s]
+	e := &o.entries[s]
 	e.list, e.prev, e.next = id, 0, l.first
 	if l.first != 0 {
-		o.seats[l.first].prev = s
+		o.entries[l.first].prev = s
 	} else {
 		l.last = s
 	}
@@ -202,17 +202,17 @@ func (o *Order) push(id listID, s Seat) {
 	l.n++
 }
 
-// take takes a seat out of its list.
-func (o *Order) take(s Seat) {
-	e := &o.seats[s]
+// take takes an entry out of its list.
+func (o *Order) take(s Handle) {
+	e := &o.entries[s]
 	l := &o.lists[e.list]
 	if e.prev != 0 {
-		o.seats[e.prev].next = e.next
+		o.entries[e.prev].next = e.next
 	} else {
 		l.first = e.next
 	}
 	if e.next != 0 {
-		o.seats[e.next].prev = e.prev
+		o.entries[e.next].prev = e.prev
 	} else {
 		l.last = e.prev
 	}
@@ -220,8 +220,8 @@ func (o *Order) take(s Seat) {
 	e.list, e.prev, e.next = 0, 0, 0
 }
 
-// lead makes a seat the first of a list.
-func (o *Order) lead(id listID, s Seat) {
+// lead makes an entry the first of a list.
+func (o *Order) lead(id listID, s Handle) {
 	if o.lists[id].first != s {
 		o.take(s)
 		o.push(id, s)

@@ -43,28 +43,28 @@ func (c Config) title() string {
 
 // run is an order that evicts whenever it has too many.
 type run struct {
-	order *Order
-	seats map[uint32]Seat
-	keys  map[Seat]uint32
+	order   *Order
+	handles map[uint32]Handle
+	keys    map[Handle]uint32
 }
 
 func newRun(cfg Config) *run {
-	return &run{New(cfg), map[uint32]Seat{}, map[Seat]uint32{}}
+	return &run{New(cfg), map[uint32]Handle{}, map[Handle]uint32{}}
 }
 
-func (r *run) leave(s Seat) {
+func (r *run) leave(s Handle) {
 	r.order.Leave(s)
-	delete(r.seats, r.keys[s])
+	delete(r.handles, r.keys[s])
 	delete(r.keys, s)
 }
 
 func (r *run) access(key uint32) bool {
-	if s := r.seats[key]; s != 0 {
+	if s := r.handles[key]; s != 0 {
 		r.order.Use(s)
 		return true
 	}
 	s := r.order.Enter(uint64(key))
-	r.seats[key], r.keys[s] = s, key
+	r.handles[key], r.keys[s] = s, key
 	r.evict()
 	return false
 }
@@ -170,8 +170,8 @@ func TestOrdersHoldTogether(t *testing.T) {
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")
 		cfg := rapid.SampledFrom(configs(limit)).Draw(t, "config")
 		r := newRun(cfg)
-		aside := map[Seat]bool{}
-		leave := func(s Seat) {
+		aside := map[Handle]bool{}
+		leave := func(s Handle) {
 			r.leave(s)
 			delete(aside, s)
 		}
@@ -179,23 +179,23 @@ func TestOrdersHoldTogether(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"use": func(*rapid.T) {
 				key := pick()
-				if s := r.seats[key]; s != 0 {
+				if s := r.handles[key]; s != 0 {
 					r.order.Use(s)
 					delete(aside, s)
 					return
 				}
 				s := r.order.Enter(uint64(key))
 				require.NotContains(t, r.keys, s)
-				r.seats[key], r.keys[s] = s, key
+				r.handles[key], r.keys[s] = s, key
 			},
 			"leave": func(*rapid.T) {
-				if s := r.seats[pick()]; s != 0 {
+				if s := r.handles[pick()]; s != 0 {
 					leave(s)
 				}
 			},
 			"busy": func(*rapid.T) {
 				s := r.order.Victim()
-				require.Equal(t, s == 0, len(aside) == len(r.seats))
+				require.Equal(t, s == 0, len(aside) == len(r.handles))
 				require.NotContains(t, aside, s)
 				if s != 0 {
 					require.Contains(t, r.keys, s)
@@ -203,7 +203,7 @@ func TestOrdersHoldTogether(t *testing.T) {
 				}
 			},
 			"evict": func(*rapid.T) {
-				for r.order.Excess() > 0 && len(aside) < len(r.seats) {
+				for r.order.Excess() > 0 && len(aside) < len(r.handles) {
 					leave(r.order.Victim())
 				}
 			},
@@ -213,7 +213,7 @@ func TestOrdersHoldTogether(t *testing.T) {
 			},
 			"resize": func(t *rapid.T) { r.order.Resize(rapid.IntRange(0, 40).Draw(t, "to")) },
 			"": func(t *rapid.T) {
-				require.Equal(t, len(r.seats), r.order.Len())
+				require.Equal(t, len(r.handles), r.order.Len())
 				r.order.check(t, aside)
 			},
 		})
@@ -221,12 +221,12 @@ func TestOrdersHoldTogether(t *testing.T) {
 }
 
 // check looks at invariants O1 and O2, and at the lists of frequencies.
-func (o *Order) check(t *rapid.T, aside map[Seat]bool) {
-	in, seated := map[Seat]bool{}, 0
+func (o *Order) check(t *rapid.T, aside map[Handle]bool) {
+	in, seated := map[Handle]bool{}, 0
 	for id := 1; id < len(o.lists); id++ {
-		l, before, n := o.lists[id], Seat(0), 0
-		for s := l.first; s != 0; before, s = s, o.seats[s].next {
-			e := o.seats[s]
+		l, before, n := o.lists[id], Handle(0), 0
+		for s := l.first; s != 0; before, s = s, o.entries[s].next {
+			e := o.entries[s]
 			require.Equal(t, listID(id), e.list)
 			require.Equal(t, before, e.prev)
 			require.False(t, in[s])
@@ -240,12 +240,12 @@ func (o *Order) check(t *rapid.T, aside map[Seat]bool) {
 	}
 	require.Equal(t, o.len, seated)
 	free := 0
-	for s := o.free; s != 0; s = o.seats[s].next {
+	for s := o.free; s != 0; s = o.entries[s].next {
 		require.False(t, in[s])
 		free++
 	}
-	require.Equal(t, len(o.seats)-1, seated+free)
-	if p, ok := o.policy.(*frequency); ok {
+	require.Equal(t, len(o.entries)-1, seated+free)
+	if p, ok := o.policy.(*frequencyPolicy); ok {
 		for id, count := p.lowest, uint32(0); id != 0; id = o.lists[id].next {
 			require.Greater(t, o.lists[id].count, count)
 			require.NotZero(t, o.lists[id].n)
@@ -281,11 +281,11 @@ func TestTheSketchFades(t *testing.T) {
 	for range 50 {
 		k.add(7)
 	}
-	require.Equal(t, uint64(sketchMost), k.frequency(7))
+	require.Equal(t, uint64(maxCount), k.frequency(7))
 	for i := range uint32(4 * sketchFades * 100) {
 		k.add(1000 + i)
 	}
-	require.Less(t, k.frequency(7), uint64(sketchMost))
+	require.Less(t, k.frequency(7), uint64(maxCount))
 }
 
 // A use of one that is seated takes no memory, and the memory of a seat is small.
@@ -296,7 +296,7 @@ func TestUsesAllocateNothing(t *testing.T) {
 		r.hits(trace)
 		i := 0
 		require.Zero(t, testing.AllocsPerRun(1000, func() {
-			if s := r.seats[trace[i%len(trace)]]; s != 0 {
+			if s := r.handles[trace[i%len(trace)]]; s != 0 {
 				r.order.Use(s)
 			}
 			i++

@@ -22,13 +22,13 @@ type sketch struct {
 
 const (
 	sketchRows  = 4
-	sketchMost  = 15 // The highest count.
+	maxCount    = 15 // The highest count.
 	sketchFades = 10 // All counters are halved within ten times the limit.
 	halfMask    = 0x7777777777777777
 	countMask   = 0xf
 )
 
-// grow makes room for as many keys as may be seated. The estimates stay: when the number of words
+// grow makes room for as many keys as there may be entities. The estimates stay: when the number of words
 // doubles, a key is in the word with its old number, or in that as far behind the end, and both
 // have the counters of the old one. A smaller limit leaves the room.
 func (k *sketch) grow(limit int) {
@@ -62,7 +62,7 @@ func spread(key uint32, row int) uint64 {
 func (k *sketch) add(key uint32) {
 	for row := range sketchRows {
 		word, shift := k.counter(key, row)
-		if k.words[word]>>shift&countMask < sketchMost {
+		if k.words[word]>>shift&countMask < maxCount {
 			k.words[word] += 1 << shift
 		}
 	}
@@ -75,7 +75,7 @@ func (k *sketch) add(key uint32) {
 
 // frequency estimates how often a key was added.
 func (k *sketch) frequency(key uint32) uint64 {
-	least := uint64(sketchMost)
+	least := uint64(maxCount)
 	for row := range sketchRows {
 		word, shift := k.counter(key, row)
 		least = min(least, k.words[word]>>shift&countMask)

@@ -23,8 +23,9 @@ type Given struct {
 	Over   bool     // No former set has anything any more.
 }
 
-// DeskInput is what the control machine hands to the desk of a region that remembers its entities: [Asked] or [Given].
-type DeskInput interface{ deskInput() }
+// RememberingInput is what the control machine hands to the remembering machine of a region that remembers its
+// entities: [Asked] or [Given].
+type RememberingInput interface{ deskInput() }
 
 // Asked is a [Take] of another node, or of this one.
 type Asked struct {

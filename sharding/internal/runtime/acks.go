@@ -18,11 +18,11 @@ import (
 // acknowledgePressing, when a window may run full before, begin a round; step and gather sort what the
 // cells say by kind and origin, and sendAcks sends a list.
 
-// acks are the slots whose cells have acknowledgements to send, each at most once. Under
+// dueAcks are the slots whose cells have acknowledgements to send, each at most once. Under
 // load one round acknowledges everything that came since the last round. A round begins a short time
 // after something is due, or as soon as the window of a sender may run full meanwhile: whoever has
 // read the frame then begins it.
-type acks struct {
+type dueAcks struct {
 	mu    sync.Mutex // Guards due, spare and asked.
 	due   []*Slot
 	spare []*Slot // The memory of the list of the last round.
@@ -81,7 +81,7 @@ func (n *Node) acknowledgeAll() {
 	for i := range r.lists {
 		n.sendAcks(&r.lists[i], r.now)
 	}
-	if len(r.lists) > roundListsMost {
+	if len(r.lists) > maxRoundLists {
 		r.lists = nil // The kinds and nodes of one round may never come again.
 	}
 	clear(due)
@@ -105,12 +105,12 @@ type ackList struct {
 	acks wire.AckList
 }
 
-// ackListMost bounds the bytes of the acknowledgements in one envelope. Every frame has room
+// maxAckListBytes bounds the bytes of the acknowledgements in one envelope. Every frame has room
 // for them.
-const ackListMost = 16 << 10
+const maxAckListBytes = 16 << 10
 
-// roundListsMost bounds the lists whose memory is kept for the next round.
-const roundListsMost = 64
+// maxRoundLists bounds the lists whose memory is kept for the next round.
+const maxRoundLists = 64
 
 // list returns the list for a kind and an origin.
 func (r *round) list(kind string, to gossip.NodeID) *ackList {
@@ -151,7 +151,7 @@ func (n *Node) gather(sl *Slot, a *cell.Action) {
 		return
 	}
 	l := r.list(sl.region.name, a.To)
-	if l.acks.Add(ack); l.acks.Bytes() >= ackListMost {
+	if l.acks.Add(ack); l.acks.Bytes() >= maxAckListBytes {
 		n.sendAcks(l, r.now)
 	}
 }

@@ -283,7 +283,7 @@ func TestALongRoundHasSeveralEnvelopes(t *testing.T) {
 	}
 	h.node.Acknowledge()
 	for _, f := range h.lanes[node(2)].frames {
-		require.Less(t, len(f), ackListMost+1<<10)
+		require.Less(t, len(f), maxAckListBytes+1<<10)
 	}
 	acked := make(map[protocol.ShardID]bool)
 	for _, list := range h.taken(t, node(2)) {

@@ -57,7 +57,7 @@ func (a *arrivals) frame(seq uint64, messages ...cell.Message) []byte {
 			Entity: "e", Correlation: m.Correlation, Deadline: m.Deadline, Trace: m.Trace, Codec: m.Codec, Flags: m.Flags, Payload: m.Payload,
 		}, window.NewChunk)
 	}
-	o := cell.Outgoing{Kind: "k", Origin: node(2), Base: base, Route: base, Window: &w}
+	o := cell.Transmission{Kind: "k", Origin: node(2), Base: base, Route: base, Window: &w}
 	var e wire.Encoder
 	frame, rest := e.Run(nil, &o, seq, len(messages), a.now)
 	require.Equal(a.t, w.Next(), rest)

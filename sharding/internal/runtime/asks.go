@@ -35,25 +35,25 @@ type Ask struct {
 	slot atomic.Pointer[Slot] // The slot in whose table the ask is, or was last; nil before the first.
 
 	// The fields below are guarded by the lock of the slot.
-	delivered bool    // The home has the message, or the message came to its end.
-	entity    string  // The entity that was asked.
-	homes     uint64  // The number of the home to which the message goes first, see [cell.Cell.Homes].
-	early     []early // Replies from nodes that are not known as homes yet.
+	delivered    bool         // The home has the message, or the message came to its end.
+	entity       string       // The entity that was asked.
+	homes        uint64       // The number of the home to which the message goes first, see [cell.Cell.Homes].
+	earlyReplies []earlyReply // Replies from nodes that are not known as homes yet.
 }
 
 // Renew makes an ask that is in no table ready for use, with another name.
 func (a *Ask) Renew(correlation uint64) {
-	a.Correlation, a.Deadline, a.Limited, a.delivered, a.entity, a.early = correlation, 0, false, false, "", nil
+	a.Correlation, a.Deadline, a.Limited, a.delivered, a.entity, a.earlyReplies = correlation, 0, false, false, "", nil
 	a.slot.Store(nil)
 }
 
-// earlyMax bounds the early replies that one ask keeps. More than one comes only when
+// maxEarlyReplies bounds the early replies that one ask keeps. More than one comes only when
 // a member forges replies.
-const earlyMax = 4
+const maxEarlyReplies = 4
 
-// early is a reply of a member to which, as far as this node knows, the message of the
+// earlyReply is a reply of a member to which, as far as this node knows, the message of the
 // ask has not gone: the map by which the message went there may still be on its way here.
-type early struct {
+type earlyReply struct {
 	from  gossip.NodeID
 	reply *protocol.Reply
 }
@@ -104,9 +104,9 @@ func (t *askTable) answered(c *cell.Cell, from gossip.NodeID, reply *protocol.Re
 	if c.Went(from, a.homes) {
 		return t.complete(reply)
 	}
-	a.early = slices.DeleteFunc(a.early, func(e early) bool { return e.from == from })
-	if len(a.early) < earlyMax {
-		a.early = append(a.early, early{from, reply})
+	a.earlyReplies = slices.DeleteFunc(a.earlyReplies, func(e earlyReply) bool { return e.from == from })
+	if len(a.earlyReplies) < maxEarlyReplies {
+		a.earlyReplies = append(a.earlyReplies, earlyReply{from, reply})
 	}
 	return false
 }
@@ -119,9 +119,9 @@ func (t *askTable) settleEarly(c *cell.Cell) {
 	}
 	for _, correlation := range slices.Sorted(maps.Keys(t.open)) {
 		a := t.open[correlation]
-		i := slices.IndexFunc(a.early, func(e early) bool { return c.Went(e.from, a.homes) })
+		i := slices.IndexFunc(a.earlyReplies, func(e earlyReply) bool { return c.Went(e.from, a.homes) })
 		if i >= 0 {
-			t.complete(a.early[i].reply)
+			t.complete(a.earlyReplies[i].reply)
 		}
 	}
 }

@@ -12,21 +12,21 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// backlogBytesMax bounds the frames that wait for the lane to one node, in bytes.
-const backlogBytesMax = 4 << 20
+// maxBacklogBytes bounds the frames that wait for the lane to one node, in bytes.
+const maxBacklogBytes = 4 << 20
 
 // backlog keeps the replies and acknowledgements for which a lane was too full, until the
 // lane has room: without it a reply would be lost, and an acknowledgement made up for only
 // when its origin transmits again. Messages do not come here, they wait in their cells.
 type backlog struct {
 	mu    sync.Mutex // Guards nodes; held for bookkeeping only.
-	nodes map[gossip.NodeID]*waiting
+	nodes map[gossip.NodeID]*frameQueue
 }
 
-// waiting holds the frames that wait for the lane to one node, encoded. Their order does
+// frameQueue holds the frames that wait for the lane to one node, encoded. Their order does
 // not matter: a reply belongs to one ask, and an older acknowledgement says nothing
 // that a newer acknowledgement does not.
-type waiting struct {
+type frameQueue struct {
 	frames [][]byte
 	bytes  int
 }
@@ -38,14 +38,14 @@ func (b *backlog) add(to gossip.NodeID, frames ...[]byte) (lost int) {
 	defer b.mu.Unlock()
 	w := b.nodes[to]
 	if w == nil {
-		w = new(waiting)
+		w = new(frameQueue)
 		if b.nodes == nil {
-			b.nodes = make(map[gossip.NodeID]*waiting)
+			b.nodes = make(map[gossip.NodeID]*frameQueue)
 		}
 		b.nodes[to] = w
 	}
 	for _, f := range frames {
-		if w.bytes+len(f) > backlogBytesMax {
+		if w.bytes+len(f) > maxBacklogBytes {
 			lost++
 			continue
 		}

@@ -18,7 +18,7 @@ import (
 func TestTheBacklogIsBounded(t *testing.T) {
 	var b backlog
 	one := gossip.NodeID{UID: 1}
-	half := []byte(strings.Repeat("x", backlogBytesMax/2))
+	half := []byte(strings.Repeat("x", maxBacklogBytes/2))
 	require.Zero(t, b.add(one, half, half))
 	require.Equal(t, 2, b.add(one, []byte("y"), []byte("z")))
 	require.Zero(t, b.add(gossip.NodeID{UID: 2}, half))
@@ -48,7 +48,7 @@ func TestWhatWaitsForALane(t *testing.T) {
 
 	a.lane.err = transport.ErrFull
 	for range 2 {
-		require.NoError(t, a.peer.reply(&protocol.Reply{Kind: "a", Correlation: 4, Payload: make([]byte, backlogBytesMax/2+1)}))
+		require.NoError(t, a.peer.reply(&protocol.Reply{Kind: "a", Correlation: 4, Payload: make([]byte, maxBacklogBytes/2+1)}))
 	}
 	require.Equal(t, 1, a.lost)
 }

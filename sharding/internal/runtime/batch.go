@@ -30,7 +30,7 @@ type batch struct {
 	turn sync.Mutex // Held while the batch is filled and sent: two sessions may call for a moment.
 
 	slots []*Slot
-	parts []part
+	parts []slotBatch
 	bytes []byte
 	full  bool // The last slot has more than the batch had room for.
 
@@ -40,10 +40,10 @@ type batch struct {
 	copy func(dst []byte) []byte // Appends the batch to a buffer; made at first use.
 }
 
-// part is what a batch has of a slot. It may be empty.
-type part struct {
+// slotBatch is what a batch has of a slot. It may be empty.
+type slotBatch struct {
 	slot     *Slot
-	handover cell.Handover
+	handover cell.PendingAppend
 }
 
 // transmit has the next slots in line transmit. The lane calls it.
@@ -73,7 +73,7 @@ func (p *peer) send(b *batch) {
 			b.bytes, b.full = wire.BeginBatch(b.bytes[:0], there, b.numbers.Generation), false
 		}
 		if h, ok := sl.encode(p); ok {
-			b.parts = append(b.parts, part{sl, h})
+			b.parts = append(b.parts, slotBatch{sl, h})
 		}
 		if len(b.parts) > 0 && (b.full || i == len(b.slots)-1) {
 			p.append(b)
@@ -95,9 +95,9 @@ func (p *peer) number(b *batch) {
 
 // append appends the batch to the lane, and empties it.
 func (p *peer) append(b *batch) {
-	var at sent
+	var at appendResult
 	var err error
-	if slices.ContainsFunc(b.parts, func(q part) bool { return !q.handover.Empty() }) {
+	if slices.ContainsFunc(b.parts, func(q slotBatch) bool { return !q.handover.Empty() }) {
 		if b.copy == nil {
 			b.copy = func(dst []byte) []byte { return append(dst, b.bytes...) }
 		}
@@ -115,8 +115,8 @@ func (p *peer) append(b *batch) {
 
 // take copies messages of a cell, from a number on, into the batch, and returns the number of the
 // first message that it left out.
-func (b *batch) take(encoder *wire.Encoder, o cell.Outgoing, first uint64) (unsent uint64) {
-	b.bytes, unsent = encoder.Part(b.bytes, &o, first, envelopeMost, b.now, &b.numbers)
+func (b *batch) take(encoder *wire.Encoder, o cell.Transmission, first uint64) (unsent uint64) {
+	b.bytes, unsent = encoder.Part(b.bytes, &o, first, maxEnvelope, b.now, &b.numbers)
 	b.full = unsent != o.Window.Next()
 	return unsent
 }

@@ -118,14 +118,14 @@ func TestManyCellsWaitForALane(t *testing.T) {
 		r.EachSlot(func(sl *Slot) { s.tell("many", sl.shard) })
 	}
 	require.Empty(t, l.frames)
-	require.Len(t, l.deferred, (shards+drainMost-1)/drainMost)
+	require.Len(t, l.deferred, (shards+maxDrain-1)/maxDrain)
 	left := shards
 	for _, call := range l.deferred {
 		call()
 		sent := s.taken(t, node(2))
 		require.Len(t, sent, 1)
-		require.Len(t, sent[0], min(left, drainMost))
-		left -= drainMost
+		require.Len(t, sent[0], min(left, maxDrain))
+		left -= maxDrain
 	}
 }
 

@@ -134,27 +134,27 @@ func (sl *Slot) transmit(a *cell.Action) bool {
 		return true
 	}
 	if !sl.link.goes(sl, a.To) {
-		sl.cell.Sent().Unsent(a.Seq)
+		sl.cell.Outbound().Unsent(a.Seq)
 		return true // The lane is not full; every cell asks by itself whether its messages would leave.
 	}
-	o := sl.cell.Sent().Outgoing()
-	for first, most := a.Seq, envelopeMost; first < o.Window.Next(); {
+	o := sl.cell.Outbound().Transmission()
+	for first, most := a.Seq, maxEnvelope; first < o.Window.Next(); {
 		sent, err := sl.link.append(sl.region.node, a.To, o, first, most)
 		switch {
 		case err == nil:
 			if sent.passage != sl.link.passage {
 				sl.link.reroute(sl.cell, sent.passage)
 			}
-			sl.cell.Sent().Handed(first, sent.unsent, sent.place)
-			first, most = sent.unsent, envelopeMost
+			sl.cell.Outbound().Handed(first, sent.unsent, sent.place)
+			first, most = sent.unsent, maxEnvelope
 		case errors.Is(err, transport.ErrTooLarge) && most > 1:
 			most = 1
-		case errors.Is(err, transport.ErrTooLarge) && sl.cell.Sent().Strip(first, flagTooLarge, &sl.out):
+		case errors.Is(err, transport.ErrTooLarge) && sl.cell.Outbound().Strip(first, flagTooLarge, &sl.out):
 			// The frames of the transport are smaller than the messages of sharding
 			// may be. The host answers in the message's place, so that the sender
 			// learns of it and the stream goes on.
 		default:
-			sl.cell.Sent().Unsent(first)
+			sl.cell.Outbound().Unsent(first)
 			if errors.Is(err, transport.ErrFull) {
 				sl.region.node.Ports.AwaitRoom(a.To)
 			}

@@ -71,8 +71,8 @@ func (c *class[J]) grow(kept int) {
 // shrink takes away a quarter of the additional places.
 func (c *class[J]) shrink() { c.limit = c.least + max(0, c.limit-c.least)*3/4 }
 
-// jobsKept is the number of jobs for which a ring always keeps memory.
-const jobsKept = 1024
+// minJobRing is the number of jobs for which a ring always keeps memory.
+const minJobRing = 1024
 
 // jobRing is a queue of jobs that reuses its memory, and gives it back when far fewer jobs wait than
 // once did: each entity with work waits there after a burst.
@@ -97,7 +97,7 @@ func (r *jobRing[J]) pop() J {
 	r.ring[r.head] = none // For the collector.
 	r.head = (r.head + 1) % len(r.ring)
 	r.count--
-	if len(r.ring) > jobsKept && r.count < len(r.ring)/8 {
+	if len(r.ring) > minJobRing && r.count < len(r.ring)/8 {
 		r.resize(len(r.ring) / 4)
 	}
 	return j

@@ -11,26 +11,26 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 )
 
-// clocks holds what this node knows of the clocks of other nodes, for all of its cells.
+// peerClocks holds what this node knows of the clocks of other nodes, for all of its cells.
 // The entry of a node is forgotten when the session of the lane to that node ends.
-type clocks struct {
+type peerClocks struct {
 	mu    sync.Mutex // Guards known; held for one look-up or entry.
-	known cell.Clocks
+	known cell.ClockBounds
 }
 
-func (c *clocks) heard(node gossip.NodeID, there, now machine.Instant) {
+func (c *peerClocks) heard(node gossip.NodeID, there, now machine.Instant) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known.Heard(node, there, now)
 }
 
-func (c *clocks) at(node gossip.NodeID, now machine.Instant) machine.Instant {
+func (c *peerClocks) at(node gossip.NodeID, now machine.Instant) machine.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known.At(node, now)
 }
 
-func (c *clocks) forget(node gossip.NodeID) {
+func (c *peerClocks) forget(node gossip.NodeID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.known.Forget(node)

@@ -31,13 +31,13 @@ const deadlinesApart = 10 * time.Millisecond
 // and ends with it.
 type deadlines struct {
 	mu    sync.Mutex // Guards all fields below. Taken with the lock of a slot held, and never the other way round.
-	slots []due      // By time, the latest first.
+	slots []dueSlot  // By time, the latest first.
 	timer Timer      // Rings at the time of the last of slots; made at first use.
 	ended bool       // The node has ended: nothing is added.
 }
 
-// due is a slot, and when the first of its asks ends by itself.
-type due struct {
+// dueSlot is a slot, and when the first of its asks ends by itself.
+type dueSlot struct {
 	at   machine.Instant
 	slot *Slot
 }
@@ -49,8 +49,8 @@ func (d *deadlines) add(n *Node, sl *Slot, at, now machine.Instant) {
 	if d.ended {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(d.slots, at, func(e due, at machine.Instant) int { return cmp.Compare(at, e.at) })
-	d.slots = slices.Insert(d.slots, i, due{at, sl})
+	i, _ := slices.BinarySearchFunc(d.slots, at, func(e dueSlot, at machine.Instant) int { return cmp.Compare(at, e.at) })
+	d.slots = slices.Insert(d.slots, i, dueSlot{at, sl})
 	if i == len(d.slots)-1 {
 		d.arm(n, now)
 	}
@@ -70,7 +70,7 @@ func (d *deadlines) arm(n *Node, now machine.Instant) {
 }
 
 // take removes the slots that are due, and sets the timer for the next one.
-func (d *deadlines) take(n *Node, now machine.Instant) []due {
+func (d *deadlines) take(n *Node, now machine.Instant) []dueSlot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	first := len(d.slots)

@@ -59,7 +59,7 @@ type Job struct {
 	now     machine.Reading // When the last message ended, if the next message begins at once; else zero.
 	began   machine.Instant // When the present run began.
 	mail    cell.Mail       // The message that is handled, or that begins next.
-	ahead   cell.Ahead      // The messages that may be handled at once after the present one.
+	ahead   cell.AheadQueue // The messages that may be handled at once after the present one.
 	ends    uint32          // How often the cell's hosting had ended when the messages of ahead were handed out.
 	memory  *memory         // What the entity is restored from, of OpStart; nil mostly.
 	ran     uint16          // How many messages of ahead were handed to the entity.
@@ -77,12 +77,12 @@ type memory struct {
 	restored bool
 }
 
-// runMost bounds the messages of one run, and runLong the time after which a run
+// maxRun bounds the messages of one run, and runTimeout the time after which a run
 // begins no further message: the messages that were handed out have to be taken back
 // before anything else can happen to the entity.
 const (
-	runMost = 64
-	runLong = time.Millisecond
+	maxRun     = 64
+	runTimeout = time.Millisecond
 )
 
 // SlowAfter is the length from which on a run makes its entity slow. A run is timed by the
@@ -139,7 +139,7 @@ func (j *Job) Begin() Call {
 		}
 		switch j.op {
 		case cell.OpStart:
-			j.recall()
+			j.takeSnapshot()
 			return CallStart
 		case cell.OpSnapshot:
 			return CallSnapshot
@@ -158,8 +158,8 @@ func (j *Job) Begin() Call {
 	}
 }
 
-// recall takes the snapshot out of the record of the entity, where the instance will be.
-func (j *Job) recall() {
+// takeSnapshot takes the snapshot out of the record of the entity, where the instance will be.
+func (j *Job) takeSnapshot() {
 	j.memory = nil
 	if s, ok := j.entity.Value.(*protocol.Snapshot); ok {
 		j.memory, j.entity.Value = &memory{data: s.Data}, nil
@@ -231,7 +231,7 @@ func (j *Job) Handled(r cell.Result) {
 // mayFollow reports whether the run goes on with another message.
 func (j *Job) mayFollow() bool {
 	now, held := j.look()
-	return held && now.To.Sub(j.began) <= runLong && j.slot.hostings.Load() == j.ends
+	return held && now.To.Sub(j.began) <= runTimeout && j.slot.hostings.Load() == j.ends
 }
 
 // done tells the cell the outcome of a run. The reply is withheld when the clock
@@ -263,7 +263,7 @@ func (j *Job) done(r cell.Result) {
 		j.yields = true
 	default:
 		j.now = now
-		j.ahead, j.ends = sl.cell.Ahead(e, runMost), sl.hostings.Load()
+		j.ahead, j.ends = sl.cell.Ahead(e, maxRun), sl.hostings.Load()
 	}
 }
 
@@ -322,7 +322,7 @@ func (j *Job) step(f func(c *cell.Cell, out *cell.Actions)) {
 // follow notes the entity's next step, with mu of the slot held. What was ahead and did not begin
 // is back in the mailbox, if it is not over.
 func (j *Job) follow(op cell.Op) {
-	j.op, j.mail, j.ahead = op, cell.Mail{}, cell.Ahead{}
+	j.op, j.mail, j.ahead = op, cell.Mail{}, cell.AheadQueue{}
 	if op == cell.OpRun {
 		j.mail = j.entity.Mail()
 	}

@@ -16,7 +16,7 @@ func TestJobsKeepTheirOrder(t *testing.T) {
 		var r jobRing[int]
 		next, first := 0, 0
 		for range rapid.IntRange(1, 20).Draw(t, "bursts") {
-			for range rapid.IntRange(0, 5*jobsKept).Draw(t, "pushes") {
+			for range rapid.IntRange(0, 5*minJobRing).Draw(t, "pushes") {
 				r.push(next)
 				next++
 			}
@@ -25,7 +25,7 @@ func TestJobsKeepTheirOrder(t *testing.T) {
 				first++
 			}
 			require.Equal(t, next-first, r.len())
-			require.LessOrEqual(t, len(r.ring), max(jobsKept, 8*r.len()+8), "what a burst needed is given back")
+			require.LessOrEqual(t, len(r.ring), max(minJobRing, 8*r.len()+8), "what a burst needed is given back")
 		}
 	})
 }
@@ -33,11 +33,11 @@ func TestJobsKeepTheirOrder(t *testing.T) {
 // A burst of jobs leaves no memory behind.
 func TestABurstOfJobsLeavesNoMemory(t *testing.T) {
 	var r jobRing[int]
-	for i := range 100 * jobsKept {
+	for i := range 100 * minJobRing {
 		r.push(i)
 	}
 	for r.len() > 0 {
 		r.pop()
 	}
-	require.LessOrEqual(t, len(r.ring), jobsKept)
+	require.LessOrEqual(t, len(r.ring), minJobRing)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 )
 
 // The layouts of a region, while the number of shards of its kind changes: Relayout says which are in
@@ -32,16 +32,16 @@ type layout struct {
 // at returns the slot for a hash.
 func (l *layout) at(hash uint64) *Slot { return &l.slots[hash%uint64(len(l.slots))] }
 
-// shape is the layouts of a region, those first that are looked into first. The value is replaced, never changed.
-type shape struct {
+// layoutSet is the layouts of a region, those first that are looked into first. The value is replaced, never changed.
+type layoutSet struct {
 	over    []*layout // Those that are in force no more, all slots of which are retired or about to be.
 	inForce []*layout
 	looked  []*layout // The ones of over, then those of inForce.
 	slots   []*Slot   // Those of looked.
 }
 
-func newShape(over, inForce []*layout) *shape {
-	s := &shape{over: over, inForce: inForce, looked: slices.Concat(over, inForce)}
+func newShape(over, inForce []*layout) *layoutSet {
+	s := &layoutSet{over: over, inForce: inForce, looked: slices.Concat(over, inForce)}
 	for _, l := range s.looked {
 		for i := range l.slots {
 			s.slots = append(s.slots, &l.slots[i])
@@ -51,7 +51,7 @@ func newShape(over, inForce []*layout) *shape {
 }
 
 // of returns the slot that an entity with a hash lives in, of the layouts from one on.
-func (s *shape) of(hash uint64, first int) *Slot {
+func (s *layoutSet) of(hash uint64, first int) *Slot {
 	last := len(s.looked) - 1
 	for _, l := range s.looked[first:last] {
 		if sl := l.at(hash); !sl.retired.Load() {
@@ -63,7 +63,7 @@ func (s *shape) of(hash uint64, first int) *Slot {
 
 // slot returns the slot of a shard; nil if there is none. Of two layouts with one number, of which one
 // was the guess of a node that did not know better, the one in force counts.
-func (s *shape) slot(shard protocol.ShardID) *Slot {
+func (s *layoutSet) slot(shard protocol.ShardID) *Slot {
 	for _, l := range slices.Backward(s.looked) {
 		if l.Has(shard) {
 			return &l.slots[shard.Index()]
@@ -92,7 +92,7 @@ func (r *Region) makeLayout(l protocol.Layout, former *layout) *layout {
 		sl := &next.slots[i]
 		sl.region, sl.shard, sl.layout, sl.cell = r, cfg.Shard, next, cell.New(cfg)
 		if bound := r.limiter.Load(); bound != nil {
-			sl.cell.Upkeep().Limit(bound)
+			sl.cell.Maintenance().Limit(bound)
 		}
 	}
 	return next
@@ -122,7 +122,7 @@ func (r *Region) Relayout(inForce []protocol.Layout) {
 			now = append(now, r.makeLayout(l, nil))
 		}
 	}
-	r.recall(recall.Layouts{InForce: inForce})
+	r.stepRemembering(remembering.Layouts{InForce: inForce})
 	next := newShape(over, now)
 	r.shape.Store(next)
 	for _, l := range over {
@@ -167,7 +167,7 @@ func (r *Region) handOn(sl *Slot, in protocol.Retire) {
 	for _, id := range sl.layout.permanent[sl.shard] {
 		r.admit(s.of(protocol.HashOf(id), first), id)
 	}
-	r.recall(recall.Retired{Shard: sl.shard})
+	r.stepRemembering(remembering.Retired{Shard: sl.shard})
 }
 
 // admit has an entity that is permanent run in a slot from now on, since its former shard, whose slot the caller holds,
@@ -186,7 +186,7 @@ func (r *Region) adopt(sl, from *Slot, all []*cell.Message) {
 	for _, m := range all {
 		if a := from.asks.open[m.Correlation]; a != nil && m.Correlation != 0 {
 			delete(from.asks.open, m.Correlation)
-			a.early = nil
+			a.earlyReplies = nil
 			sl.expect(a, m.Entity)
 			sl.bound(a)
 		}
@@ -225,14 +225,14 @@ func (r *Region) forgetOver() {
 	}
 }
 
-// past is what slots have done that are no more: counters only grow.
-type past struct {
+// pastCounts is what slots have done that are no more: counters only grow.
+type pastCounts struct {
 	tally cell.Tally
 	busy  time.Duration
 }
 
 // keep adds what the slots of a layout have done.
-func (p *past) keep(l *layout) {
+func (p *pastCounts) keep(l *layout) {
 	var t cell.Tally
 	for i := range l.slots {
 		sl := &l.slots[i]

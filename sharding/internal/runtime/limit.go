@@ -26,18 +26,18 @@ import (
 //	                          └── again soon, while all that are left are busy       over
 
 const (
-	// passMost bounds the victims of a pass: the sweep of a large excess gives way to others.
-	passMost = 256
-	// passAgain is the time after which entities that were busy are tried again.
-	passAgain = 10 * time.Millisecond
-	// evictionsMost bounds what is remembered of the last evictions, to be explained.
-	evictionsMost = 1000
+	// maxVictims bounds the victims of a pass: the sweep of a large excess gives way to others.
+	maxVictims = 256
+	// passRetry is the time after which entities that were busy are tried again.
+	passRetry = 10 * time.Millisecond
+	// maxEvictions bounds what is remembered of the last evictions, to be explained.
+	maxEvictions = 1000
 )
 
 // limiter bounds the instances of a region; it is the [cell.Limiter] of its cells. Invariants, while
 // mu is free:
 //
-//	L1  a seat that is not free has a holder;
+//	L1  a handle that is not free has a holder;
 //	L2  while there is an excess a pass is due or under way.
 type limiter struct {
 	region *Region
@@ -45,7 +45,7 @@ type limiter struct {
 
 	mu      sync.Mutex // Guards all fields below; nothing else is locked while it is held.
 	order   *passivation.Order
-	holders []holder   // By seat.
+	holders []holder   // By handle.
 	due     bool       // A pass is due or under way.
 	timer   Timer      // Calls the passes; made at first use.
 	evicted []Eviction // The last ones, in a ring; grows up to its bound.
@@ -54,7 +54,7 @@ type limiter struct {
 	busy, lost atomic.Uint64 // See LimitStats.
 }
 
-// holder is who has a seat.
+// holder is who has a handle.
 type holder struct {
 	entity *cell.Entity
 	shard  protocol.ShardID
@@ -80,8 +80,8 @@ func newLimiter(r *Region, cfg passivation.Config) *limiter {
 	return &limiter{region: r, cfg: cfg, order: passivation.New(cfg)}
 }
 
-// Enter gives a seat to an instance, and has a pass come when that is one too many.
-func (l *limiter) Enter(shard protocol.ShardID, e *cell.Entity) passivation.Seat {
+// Enter returns a handle for an instance, and has a pass come when that is one too many.
+func (l *limiter) Enter(shard protocol.ShardID, e *cell.Entity) passivation.Handle {
 	key := xxhash.Sum64String(e.ID())
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,21 +95,21 @@ func (l *limiter) Enter(shard protocol.ShardID, e *cell.Entity) passivation.Seat
 }
 
 // Use orders instances by their uses. A worker does not wait for another one that does the same.
-func (l *limiter) Use(seats []passivation.Seat, must bool) {
+func (l *limiter) Use(handles []passivation.Handle, must bool) {
 	if must {
 		l.mu.Lock()
 	} else if !l.mu.TryLock() {
-		l.lost.Add(uint64(len(seats)))
+		l.lost.Add(uint64(len(handles)))
 		return
 	}
 	defer l.mu.Unlock()
-	for _, s := range seats {
+	for _, s := range handles {
 		l.order.Use(s)
 	}
 }
 
-// Leave frees a seat.
-func (l *limiter) Leave(s passivation.Seat) {
+// Leave frees a handle.
+func (l *limiter) Leave(s passivation.Handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.order.Leave(s)
@@ -150,14 +150,14 @@ func (l *limiter) resize(to passivation.Config) bool {
 // pass stops instances until there is no excess, or nobody is left that can be stopped.
 func (l *limiter) pass() {
 	evicted := 0
-	for range passMost {
+	for range maxVictims {
 		s, h := l.victim()
 		if s == 0 {
 			break
 		}
 		sl := l.region.Slot(h.shard)
 		if sl == nil {
-			continue // Its layout is in force no more, and so its seat is free.
+			continue // Its layout is in force no more, and so its handle is free.
 		}
 		switch sl.evict(l, h.entity, s) {
 		case cell.Evicted:
@@ -177,7 +177,7 @@ func (l *limiter) pass() {
 	case evicted > 0:
 		l.call(0)
 	default:
-		l.call(passAgain)
+		l.call(passRetry)
 	}
 }
 
@@ -186,12 +186,12 @@ func (l *limiter) note(entity string) {
 	e := Eviction{entity, l.region.node.Ports.Clock.Instant()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.evicted) < evictionsMost {
+	if len(l.evicted) < maxEvictions {
 		l.evicted = append(l.evicted, e)
 		return
 	}
 	l.evicted[l.next] = e
-	l.next = (l.next + 1) % evictionsMost
+	l.next = (l.next + 1) % maxEvictions
 }
 
 // Evicted returns when an entity was last told to stop to make room, if it was among the last
@@ -212,7 +212,7 @@ func (r *Region) Evicted(entity string) (last Eviction, found bool) {
 }
 
 // victim names the next to go; 0: there is no excess, or all are aside.
-func (l *limiter) victim() (passivation.Seat, holder) {
+func (l *limiter) victim() (passivation.Handle, holder) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.order.Excess() == 0 {
@@ -234,12 +234,12 @@ func (r *Region) Limit(cfg passivation.Config) {
 	}
 	if cfg.Limit == 0 {
 		r.limiter.Store(nil)
-		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(nil) }) })
+		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(nil) }) })
 		return
 	}
 	next := newLimiter(r, cfg)
 	r.limiter.Store(next)
-	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })
+	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(next) }) })
 }
 
 // Limits says how the limit of the region does.

@@ -26,11 +26,11 @@ type link struct {
 	collecting bool              // The cell collects messages until the lane calls: the slot is in line.
 	passage    transport.Passage // The passage that took messages of the window last; nil before the first message.
 
-	batch    *batch        // The batch that is being filled with mu held; else nil.
-	handover cell.Handover // What the batch has of the cell.
+	batch    *batch             // The batch that is being filled with mu held; else nil.
+	handover cell.PendingAppend // What the batch has of the cell.
 
 	encoder  wire.Encoder
-	outgoing cell.Outgoing           // Of the present append: the messages of the cell.
+	outgoing cell.Transmission       // Of the present append: the messages of the cell.
 	next     uint64                  // Of the present append: the number of the first message to encode.
 	limit    int                     // Of the present append: how many messages may be encoded.
 	unsent   uint64                  // Of the present append: the number of the first message that encode left out.
@@ -38,20 +38,20 @@ type link struct {
 	encode   func(dst []byte) []byte // Encodes up to limit messages from next on; made once, for all appends.
 }
 
-// sent says at which place of which passage messages were appended, and the number of the
+// appendResult says at which place of which passage messages were appended, and the number of the
 // first that was not.
-type sent struct {
+type appendResult struct {
 	passage transport.Passage
 	place   uint64
 	unsent  uint64
 }
 
-// envelopeMost bounds the messages of one envelope.
-const envelopeMost = 256
+// maxEnvelope bounds the messages of one envelope.
+const maxEnvelope = 256
 
 // append appends the messages of a cell from a number on, up to limit of them, to the lane to a
 // node. The caller holds mu of the slot.
-func (l *link) append(n *Node, to gossip.NodeID, o cell.Outgoing, first uint64, limit int) (sent, error) {
+func (l *link) append(n *Node, to gossip.NodeID, o cell.Transmission, first uint64, limit int) (appendResult, error) {
 	if l.encode == nil {
 		l.encode = func(dst []byte) []byte {
 			dst, l.unsent = l.encoder.Run(dst, &l.outgoing, l.next, l.limit, l.now)
@@ -62,8 +62,8 @@ func (l *link) append(n *Node, to gossip.NodeID, o cell.Outgoing, first uint64, 
 	l.outgoing, l.next, l.limit, l.now = o, first, limit, n.Ports.Clock.Instant()
 	l.encoder.There = n.clocks.at(to, l.now)
 	passage, place, err := l.peer.lane.Track(protocol.MessageService, l.encode)
-	l.outgoing = cell.Outgoing{}
-	return sent{passage, place, l.unsent}, err
+	l.outgoing = cell.Transmission{}
+	return appendResult{passage, place, l.unsent}, err
 }
 
 // forward appends a message of another origin to the lane to a node. When the lane is full the
@@ -131,7 +131,7 @@ func (sl *Slot) goOn(now machine.Instant) {
 
 // encode puts the messages that the cell has collected for a peer into the batch of the peer.
 // Until settle ends that, the slot goes on collecting. False: the slot does not take part.
-func (sl *Slot) encode(p *peer) (h cell.Handover, ok bool) {
+func (sl *Slot) encode(p *peer) (h cell.PendingAppend, ok bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	switch {
@@ -145,19 +145,19 @@ func (sl *Slot) encode(p *peer) (h cell.Handover, ok bool) {
 	sl.link.batch = &p.batch
 	sl.goOn(p.batch.now)
 	sl.link.batch = nil
-	h, sl.link.handover = sl.link.handover, cell.Handover{}
+	h, sl.link.handover = sl.link.handover, cell.PendingAppend{}
 	return h, true
 }
 
 // handOver puts messages from a number on into the batch that is being filled. What does not fit
 // waits until settle.
 func (l *link) handOver(c *cell.Cell, first uint64) {
-	unsent := l.batch.take(&l.encoder, c.Sent().Outgoing(), first)
+	unsent := l.batch.take(&l.encoder, c.Outbound().Transmission(), first)
 	if unsent != first {
-		l.handover = c.Sent().Handing(first, unsent)
+		l.handover = c.Outbound().Handing(first, unsent)
 	}
 	if l.batch.full {
-		c.Sent().Unsent(unsent)
+		c.Outbound().Unsent(unsent)
 	}
 }
 
@@ -165,7 +165,7 @@ func (l *link) handOver(c *cell.Cell, first uint64) {
 // passage that they took so far has come.
 func (l *link) reroute(c *cell.Cell, next transport.Passage) {
 	if old := l.passage; old != nil {
-		c.Sent().Rerouted(old.Written())
+		c.Outbound().Rerouted(old.Written())
 	}
 	l.passage = next
 }
@@ -174,13 +174,13 @@ func (l *link) reroute(c *cell.Cell, next transport.Passage) {
 func (l *link) written(c *cell.Cell) {
 	if l.passage != nil {
 		below, _ := l.passage.Written()
-		c.Sent().Written(below)
+		c.Outbound().Written(below)
 	}
 }
 
 // settle says to the cell where the messages of a handover to a peer are, and transmits what
 // the cell has collected since. With an error the lane did not take them.
-func (sl *Slot) settle(p *peer, h *cell.Handover, at sent, err error) {
+func (sl *Slot) settle(p *peer, h *cell.PendingAppend, at appendResult, err error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	here := sl.link.peer == p

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/window"
 )
 
-// payloadKept is the largest payload whose memory is kept for the next message.
-const payloadKept = 4 << 10
+// maxPayloadKept is the largest payload whose memory is kept for the next message.
+const maxPayloadKept = 4 << 10
 
 // messagePool keeps the memory of finished messages for new ones: every message takes one
 // on each of its nodes, and the garbage collector would have little else to do. Messages
@@ -53,7 +53,7 @@ func (p *messagePool) freeAll(list *cell.Message) {
 // free puts a message, which nothing refers to any more, into the pool.
 func (p *messagePool) free(m *cell.Message) {
 	machine.Assert(m.Kind != "", "a message is freed once", "message", m)
-	if c := cap(m.Payload); c == 0 || c > payloadKept {
+	if c := cap(m.Payload); c == 0 || c > maxPayloadKept {
 		m.Payload = nil // One that is not nil says that the message is encoded, also into no bytes.
 	}
 	m.Reset()

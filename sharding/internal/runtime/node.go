@@ -20,13 +20,13 @@ import (
 type Node struct {
 	Ports Ports
 
-	kinds       atomic.Pointer[kinds]
+	kinds       atomic.Pointer[kindMap]
 	adding      sync.Mutex // Held while a kind is added.
-	clocks      clocks
+	clocks      peerClocks
 	backlog     backlog
-	acks        acks
+	acks        dueAcks
 	peers       peers
-	origins     origins
+	origins     originMap
 	limits      deadlines
 	decoders    sync.Pool
 	messages    messagePool
@@ -35,8 +35,8 @@ type Node struct {
 	generations atomic.Uint64 // The last generation of numbers of streams that was begun, to any node.
 }
 
-// kinds are the regions of a node. The value is replaced, never changed.
-type kinds struct {
+// kindMap are the regions of a node. The value is replaced, never changed.
+type kindMap struct {
 	named   map[string]*Region
 	ordered []*Region // By name.
 }
@@ -44,7 +44,7 @@ type kinds struct {
 // NewNode returns a node without kinds.
 func NewNode(p Ports) *Node {
 	n := &Node{Ports: p}
-	n.kinds.Store(new(kinds))
+	n.kinds.Store(new(kindMap))
 	return n
 }
 
@@ -55,7 +55,7 @@ func (n *Node) Region(kind string) *Region { return n.kinds.Load().named[kind] }
 func (n *Node) add(r *Region) {
 	n.adding.Lock()
 	defer n.adding.Unlock()
-	next := &kinds{
+	next := &kindMap{
 		named:   map[string]*Region{r.name: r},
 		ordered: append(slices.Clone(n.kinds.Load().ordered), r),
 	}

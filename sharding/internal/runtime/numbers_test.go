@@ -73,7 +73,7 @@ func TestNumbersBeginAgain(t *testing.T) {
 	p := s.node.peer(node(2))
 	var e wire.Encoder
 	s.tell("a", 0)
-	o := s.node.Region("a").Slot(0).cell.Sent().Outgoing()
+	o := s.node.Region("a").Slot(0).cell.Outbound().Transmission()
 	for !p.batch.numbers.Exhausted() {
 		e.Forget()
 		_, _ = e.Part(nil, &o, 1, 1, s.now, &p.batch.numbers)
@@ -118,7 +118,7 @@ func TestAHostRefusesNumbersThatItDoesNotKnow(t *testing.T) {
 // Numbers of nodes that are no members any more are forgotten when another node comes.
 func TestNumbersOfWhoIsGoneAreForgotten(t *testing.T) {
 	h := newHost()
-	var o origins
+	var o originMap
 	first := o.of(node(2), h)
 	require.Same(t, first, o.of(node(2), h))
 	gone := leavers{h, node(2)}

@@ -39,9 +39,9 @@ type peer struct {
 	replies replies
 }
 
-// drainMost bounds the slots that transmit in one call of the lane: the lane stops to call when
+// maxDrain bounds the slots that transmit in one call of the lane: the lane stops to call when
 // it has enough for a batch, and goes on with the slots behind them next time.
-const drainMost = 32
+const maxDrain = 32
 
 // peer returns what this node keeps of another.
 func (n *Node) peer(node gossip.NodeID) *peer {
@@ -71,7 +71,7 @@ func (p *peers) forget(node gossip.NodeID) {
 func (p *peer) wait(sl *Slot) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.line) >= p.calls*drainMost {
+	if len(p.line) >= p.calls*maxDrain {
 		if !p.lane.Defer(p.drain) {
 			return false
 		}
@@ -86,7 +86,7 @@ func (p *peer) next(to []*Slot) []*Slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls--
-	n := min(len(p.line), drainMost)
+	n := min(len(p.line), maxDrain)
 	to = append(to[:0], p.line[:n]...)
 	rest := copy(p.line, p.line[n:])
 	clear(p.line[rest:])
@@ -94,8 +94,8 @@ func (p *peer) next(to []*Slot) []*Slot {
 	return to
 }
 
-// origins holds what this node keeps of the nodes that send to it.
-type origins struct{ known sync.Map }
+// originMap holds what this node keeps of the nodes that send to it.
+type originMap struct{ known sync.Map }
 
 // origin is what this node keeps of a node that sends to it.
 type origin struct {
@@ -106,7 +106,7 @@ type origin struct {
 // of returns what this node keeps of another. When that is new, it forgets those that are no
 // members any more: whoever still speaks is made a new record, and sends again what that
 // does not know.
-func (o *origins) of(node gossip.NodeID, members Members) *origin {
+func (o *originMap) of(node gossip.NodeID, members Members) *origin {
 	if known, ok := o.known.Load(node); ok {
 		return known.(*origin)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 	"github.com/quorate/quorate/transport"
 )
 
@@ -50,15 +50,15 @@ type KindPorts struct {
 	// Work has a worker do a task: it is for one entity, which has no other.
 	Work func(Task)
 	// Decode returns the value of a message to an entity, another value that says why it cannot be decoded, or nil if
-	// whoever handles the message is to decode it. It is called without the lock of a slot, must not keep the payload, and
-	// runs code of the program. With nil whoever handles a message decodes it.
+	// whoever handles the message is to decode it. It is called without the lock of a slot, must not keep the payload,
+	// and runs code of the program. With nil whoever handles a message decodes it.
 	Decode func(entity string, payload []byte) any
 	// Ended says that the hosting of a shard has ended, and with it what its entities wait
 	// for.
 	Ended func(sl *Slot)
-	// Store has the store of remembered entities called, as Recall says; nil: none are remembered.
-	Store  StoreCalls
-	Recall recall.Config
+	// Store calls the store of remembered entities, as Remembering says; nil: none are remembered.
+	Store       StoreCalls
+	Remembering remembering.Config
 }
 
 // Clock reads the clock of the node.

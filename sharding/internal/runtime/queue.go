@@ -23,8 +23,8 @@ const (
 	// QueueTrim is the interval at which the owner of a queue calls [Queue.Trim].
 	QueueTrim = time.Second
 
-	// queueIdleMost bounds the workers that wait for a job, with some 8 KiB of stack each.
-	queueIdleMost = 8192
+	// maxIdleWorkers bounds the workers that wait for a job, with some 8 KiB of stack each.
+	maxIdleWorkers = 8192
 )
 
 // Queue is the queue of the entities that have something to do, which are jobs of type J. It
@@ -90,8 +90,8 @@ func (w *Worker[W]) kept() bool {
 // Class returns the class of the job that the worker does.
 func (w *Worker[W]) Class() Class { return w.class }
 
-// Start is a job for a worker. If IsNew, the worker has not been seen before.
-type Start[J, W any] struct {
+// Assignment is a job for a worker. If IsNew, the worker has not been seen before.
+type Assignment[J, W any] struct {
 	Worker *Worker[W]
 	IsNew  bool
 	Job    J
@@ -124,17 +124,17 @@ func (q *Queue[J, W]) Limit(of Class) int { return q.classes[of].limit }
 
 // Put finds a worker for a job of a class, or lets it stand there if enough workers are busy,
 // and reports false then.
-func (q *Queue[J, W]) Put(j J, of Class) (Start[J, W], bool) {
+func (q *Queue[J, W]) Put(j J, of Class) (Assignment[J, W], bool) {
 	if c := &q.classes[of]; c.busy >= c.limit {
 		c.push(j)
-		return Start[J, W]{}, false
+		return Assignment[J, W]{}, false
 	}
 	return q.engage(j, of), true
 }
 
 // engage gives a job of a class to a worker, which is busy from now on.
-func (q *Queue[J, W]) engage(j J, of Class) Start[J, W] {
-	s := Start[J, W]{Job: j}
+func (q *Queue[J, W]) engage(j J, of Class) Assignment[J, W] {
+	s := Assignment[J, W]{Job: j}
 	if last := len(q.idle) - 1; last >= 0 {
 		s.Worker = q.idle[last]
 		q.idle[last] = nil
@@ -164,7 +164,7 @@ func (q *Queue[J, W]) Next(w *Worker[W]) (j J, turn Turn) {
 		return c.pop(), TurnWork
 	}
 	q.release(w)
-	if q.closed || len(q.idle) >= queueIdleMost {
+	if q.closed || len(q.idle) >= maxIdleWorkers {
 		q.dismiss(w)
 		return j, TurnEnd
 	}
@@ -206,7 +206,7 @@ func (q *Queue[J, W]) dismiss(w *Worker[W]) {
 // sleeps, waits for another one, or computes. That it has had the same job for as long would not
 // do: where the processors have other work, workers have their jobs for long and have
 // not begun them, and more workers would be added until each job has one of its own.
-func (q *Queue[J, W]) Look() (starts []Start[J, W]) {
+func (q *Queue[J, W]) Look() (starts []Assignment[J, W]) {
 	var kept [classCount]int
 	for _, w := range q.workers {
 		if w.kept() {

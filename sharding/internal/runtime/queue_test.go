@@ -50,7 +50,7 @@ func TestWorkersEndThatNoJobNeeds(t *testing.T) {
 
 // No more workers than that wait for a job: the others end.
 func TestWorkersThatWaitAreBounded(t *testing.T) {
-	const most = queueIdleMost + 10
+	const most = maxIdleWorkers + 10
 	var q Queue[int, int]
 	q.Init(most)
 	var workers []*Worker[int]
@@ -63,8 +63,8 @@ func TestWorkersThatWaitAreBounded(t *testing.T) {
 		_, turn := q.Next(w)
 		turns[turn]++
 	}
-	require.Equal(t, map[Turn]int{TurnWait: queueIdleMost, TurnEnd: 10}, turns)
-	require.Equal(t, queueIdleMost, q.Workers())
+	require.Equal(t, map[Turn]int{TurnWait: maxIdleWorkers, TurnEnd: 10}, turns)
+	require.Equal(t, maxIdleWorkers, q.Workers())
 }
 
 // A job that is put back lets all others go first that stand in the queue.

@@ -17,14 +17,14 @@ type Region struct {
 	node  *Node
 	name  string
 	ports KindPorts
-	shape atomic.Pointer[shape]
+	shape atomic.Pointer[layoutSet]
 
 	changing sync.Mutex  // Held while the layouts, or the settings of the cells, change.
 	cells    cell.Config // The settings of the cells. Guarded by changing.
-	past     past        // What slots have done that are no more. Guarded by changing.
+	past     pastCounts  // What slots have done that are no more. Guarded by changing.
 
 	limiter   atomic.Pointer[limiter] // Bounds the instances; nil: nothing does.
-	remembers *remembers              // Remembers the entities; nil: nothing does. Set before the first cell.
+	remembers *rememberPort           // Remembers the entities; nil: nothing does. Set before the first cell.
 }
 
 // NewRegion adds a kind to the node. Its cells know no home yet. The fields Kind, Self and
@@ -34,7 +34,7 @@ func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPort
 	r := &Region{node: n, name: kind, ports: p, cells: cfg}
 	first := protocol.Layout{Shards: shards}
 	if p.Store != nil {
-		r.remembers = newRemembers(r, p.Recall, first, p.Store)
+		r.remembers = newRemembers(r, p.Remembering, first, p.Store)
 		r.cells.Rememberer = r.remembers
 	}
 	r.shape.Store(newShape(nil, []*layout{r.makeLayout(first, nil)}))
@@ -79,13 +79,13 @@ func (r *Region) Busy() (all time.Duration) {
 	return all
 }
 
-// Reload gives all cells other times, see [cell.Upkeep.Reload].
+// Reload gives all cells other times, see [cell.Maintenance.Reload].
 func (r *Region) Reload(passivateAfter, stuckAfter time.Duration) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	r.cells.PassivateAfter, r.cells.StuckAfter = passivateAfter, stuckAfter
 	r.EachSlot(func(sl *Slot) {
-		sl.Do(func(c *cell.Cell) { c.Upkeep().Reload(passivateAfter, stuckAfter) })
+		sl.Do(func(c *cell.Cell) { c.Maintenance().Reload(passivateAfter, stuckAfter) })
 	})
 }
 
@@ -93,15 +93,15 @@ const (
 	// sweepChunk is how many entities are looked at in one go with mu of a slot held: messages
 	// to the shard wait meanwhile.
 	sweepChunk = 128
-	// sweepIntervalMax bounds the sweep interval, so that failures are forgotten in time
+	// maxSweepInterval bounds the sweep interval, so that failures are forgotten in time
 	// whatever is configured.
-	sweepIntervalMax = 15 * time.Second
+	maxSweepInterval = 15 * time.Second
 )
 
 // SweepInterval returns the interval at which a region is swept, so that an action that is
 // due after one of the given times is late by a quarter of that time at most.
 func SweepInterval(times ...time.Duration) time.Duration {
-	every := sweepIntervalMax
+	every := maxSweepInterval
 	for _, d := range times {
 		if d > 0 {
 			every = min(every, max(d/4, time.Millisecond))

@@ -186,7 +186,7 @@ func TestEarlyRepliesAreBounded(t *testing.T) {
 		}
 	}
 	require.Nil(t, a.reply)
-	require.Len(t, a.early, earlyMax)
+	require.Len(t, a.earlyReplies, maxEarlyReplies)
 	s.home(4)
 	require.NotNil(t, a.reply)
 	require.Equal(t, []byte{1, 2}, a.reply.Payload)

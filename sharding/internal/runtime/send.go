@@ -53,7 +53,7 @@ func (sl *Slot) join(entity string, message any, a *Ask) bool {
 
 // TellLiving puts a message into the mailbox of an entity of this node if it lives, in a shard that is served under
 // an epoch; it wakes none.
-func (sl *Slot) TellLiving(entity string, under protocol.Epoch, message any) cell.Reach {
+func (sl *Slot) TellLiving(entity string, under protocol.Epoch, message any) cell.Liveness {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	e, reach := sl.cell.Reachable(entity, under)

@@ -139,17 +139,17 @@ func (sl *Slot) flush(now machine.Instant, to gossip.NodeID) bool {
 func (sl *Slot) sweep() (over bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	over = sl.cell.Upkeep().Sweep(sl.now(), sweepChunk, &sl.out)
+	over = sl.cell.Maintenance().Sweep(sl.now(), sweepChunk, &sl.out)
 	sl.cell.Handoff().Sweep(sl.now(), &sl.out)
 	sl.carry(nil)
 	return over
 }
 
 // evict stops an instance of the shard to make room, if that can be.
-func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Seat) cell.Verdict {
+func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Handle) cell.Verdict {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	v := sl.cell.Upkeep().Evict(sl.now(), by, e, s, &sl.out)
+	v := sl.cell.Maintenance().Evict(sl.now(), by, e, s, &sl.out)
 	sl.carry(nil)
 	return v
 }

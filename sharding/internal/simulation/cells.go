@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -57,8 +57,8 @@ type Behaviour struct {
 	HotRun time.Duration
 	// Passivate is the chance that an entity asks to be stopped after a message.
 	Passivate float64
-	// Recall says how the memory of entities goes with them when their shards move.
-	Recall Recall
+	// Snapshots says how the memory of entities goes with them when their shards move.
+	Snapshots Snapshots
 	// CounterFaults lets the counters of the processors, by which nodes spare readings of
 	// their clocks, go wrong all the time.
 	CounterFaults bool
@@ -149,7 +149,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 	ports := runtime.KindPorts{Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {}}
 	if a := ledger.archive; a.cfg.On {
 		cfg.RememberFirst = a.cfg.First
-		ports.Store, ports.Recall = &shelf{c, a, make(map[recall.Set]uint64)}, a.desk()
+		ports.Store, ports.Remembering = &storeCalls{c, a, make(map[remembering.Set]uint64)}, a.remembering()
 	}
 	c.region = c.node.NewRegion(kind.Name, shards, cfg, ports)
 	return c
@@ -223,7 +223,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case control.Relayout:
 		c.ledger.relaid(in)
 		c.region.Relayout(in.Layouts)
-	case control.ToDesk:
+	case control.ToRemembering:
 		c.region.Remembered(in.Input)
 	case control.Measure:
 		out.Add(control.Measured{Kind: in.Kind, Busy: c.region.Busy(), Processors: processors})
@@ -385,7 +385,7 @@ func (c *Cells) offer(cl *client, patience time.Duration) {
 		}
 	default:
 		delete(c.asks, cl.id)
-		c.ledger.refuse(cl.id)
+		c.ledger.clientRefused(cl.id)
 		sl.Withdraw(cl.m)
 	}
 }
@@ -409,7 +409,7 @@ func (c *Cells) tired(id uint64) {
 	}
 	delete(c.clients, id)
 	delete(c.asks, id)
-	c.ledger.refuse(id)
+	c.ledger.clientRefused(id)
 	cl.slot.Withdraw(cl.m)
 }
 

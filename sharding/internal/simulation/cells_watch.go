@@ -51,7 +51,7 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		if a.Reply.Code != protocol.CodeOK && a.Reply.Code != protocol.CodeUnknownOutcome {
 			// The action after this one frees the refused message.
 			id, _ := idOf(actions[i+1].Message)
-			c.ledger.turn(id)
+			c.ledger.hostRefused(id)
 		}
 	case cell.OpFree:
 		delete(c.routes, a.Message)

@@ -32,7 +32,7 @@ type crew struct {
 
 type (
 	worker = runtime.Worker[struct{}]
-	start  = runtime.Start[*runtime.Job, struct{}]
+	start  = runtime.Assignment[*runtime.Job, struct{}]
 )
 
 // put gives a task to a worker.
@@ -241,7 +241,7 @@ func (c *Cells) returned(w *worker, j *runtime.Job, call runtime.Call) {
 		j.Started(ok, "")
 	case runtime.CallStop:
 		c.gone(e)
-		j.Stopped(c.behaviour.Recall.gives(c.self))
+		j.Stopped(c.behaviour.Snapshots.gives(c.self))
 	case runtime.CallSnapshot:
 		c.memory.give(j)
 	default:

@@ -81,7 +81,8 @@ type Options struct {
 	RestartAfter time.Duration
 	// ReviveAfter is when a node that crashed starts again; zero: never.
 	ReviveAfter time.Duration
-	// Beside is called with the new world, and returns what builds further components of each node. Nil: there are none.
+	// Beside is called with the new world, and returns what builds further components of each node. Nil: there are
+	// none.
 	Beside func(*world.World) func(world.Env) []machine.Component
 }
 
@@ -162,7 +163,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	}
 	c.Ledger.drift = driftOver * time.Duration(2*opt.World.RatePPM) / 1_000_000
 	c.Ledger.mailbox = opt.Mailbox + 2*opt.Nodes*(opt.Window/messageLeast)
-	c.Ledger.memories.recall = opt.Behaviour.Recall
+	c.Ledger.memories.snapshots = opt.Behaviour.Snapshots
 	c.Ledger.archive = newArchive(c.Ledger, opt.World.Seed, opt.Remembered)
 	c.Ledger.hot = make(map[string]bool)
 	for i := range opt.Behaviour.Hot {
@@ -204,9 +205,9 @@ func addresses(n int) []gossip.Address {
 	return all
 }
 
-// remembering gives nodes disks: without them a restart forgets who voted, and only
+// withRemembering gives nodes disks: without them a restart forgets who voted, and only
 // the list of seed nodes keeps a second cluster from being founded.
-func remembering(c membershipsim.Config) membershipsim.Config {
+func withRemembering(c membershipsim.Config) membershipsim.Config {
 	c.Disk = true
 	return c
 }
@@ -234,9 +235,9 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	if c.opt.Behaviour.SlowStop == 0 && !c.opt.Remembered.On { // Else messages would wait for the stops of idle entities.
 		cfg.PassivateAfter = 50 * time.Millisecond
 	}
-	if c.opt.Behaviour.Recall.On {
-		cfg.PassivateAfter = recallFor
-		cfg.Snapshots, cfg.SnapshotTimeout = handoff.Limits{Entity: memoryMost, Shard: shardMost}, c.opt.Handoff/2
+	if c.opt.Behaviour.Snapshots.On {
+		cfg.PassivateAfter = snapshotFor
+		cfg.Snapshots, cfg.SnapshotTimeout = handoff.Limits{Entity: maxSnapshot, Shard: maxShard}, c.opt.Handoff/2
 	}
 	if c.opt.Remembered.On {
 		cfg.SnapshotTimeout = c.opt.Handoff / 2
@@ -250,9 +251,9 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 	if c.opt.Hostile > 0 {
 		most = int(c.opt.Shards) + roomForLies
 	}
-	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self, MaxShards: most}), forgetful: c.opt.Behaviour.Recall.forgets(env.Self)}
+	homes := &starter{kind: kind, Control: control.New(control.Config{Self: env.Self, MaxShards: most}), forgetful: c.opt.Behaviour.Snapshots.forgets(env.Self)}
 	return append([]machine.Component{
-		membershipsim.Component(remembering(c.releases.member(c.opt.Membership, env.Self.Address)))(env),
+		membershipsim.Component(withRemembering(c.releases.member(c.opt.Membership, env.Self.Address)))(env),
 		{Name: control.ComponentName, Service: protocol.Service, Machine: homes, Codec: c.releases.codec(env.Self.Address)},
 		{Name: "cells", Service: protocol.MessageService, Machine: cells, Codec: frames{}},
 	}, c.beside(env)...)
@@ -299,9 +300,9 @@ func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // carry passes what the control machine and the cells of a node say to each other.
 func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
-	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease, control.ToDesk:
+	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease, control.ToRemembering:
 		n.Enqueue(protocol.MessageService, e)
-	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost, control.Take, control.Give, control.TakenOver:
+	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost, control.ImportQuestion, control.ImportAnswer, control.TakenOver:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false

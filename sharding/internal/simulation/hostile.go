@@ -95,7 +95,7 @@ func (h *hostile) lie() {
 		to.Input(protocol.Service, machine.Received{From: from, Message: h.command(home)})
 		return
 	}
-	if from != stranger && h.cluster.opt.Behaviour.Recall.On && h.rand.IntN(5) == 0 {
+	if from != stranger && h.cluster.opt.Behaviour.Snapshots.On && h.rand.IntN(5) == 0 {
 		to.Input(protocol.Service, machine.Received{From: from, Message: h.stopped(home)})
 		return
 	}

@@ -24,7 +24,7 @@ func lied(seed uint64) (*simulation.Cluster, error) {
 func liedAboutMemory(seed uint64) (*simulation.Cluster, error) {
 	opt := simulation.Troubled(seed)
 	opt.Hostile = 5 * time.Millisecond
-	opt.Behaviour.Recall.On = true
+	opt.Behaviour.Snapshots.On = true
 	return simulation.Suffer(simulation.New(opt), simulation.Faults())
 }
 

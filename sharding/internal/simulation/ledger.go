@@ -177,26 +177,26 @@ type path struct {
 
 // record is what the ledger knows of one message.
 type record struct {
-	path      path
-	place     uint64
-	ask       bool
-	processed bool
-	delivered bool
-	timedOut  bool
-	refused   bool          // The client was told at once that its message is not accepted.
-	turned    bool          // The host refused the message.
-	left      bool          // A copy has left the node of its origin.
-	astray    bool          // A copy waits in the lane to an earlier home, and may leave yet.
-	handed    bool          // A lane has had the message.
-	given     bool          // The job of its entity has had the message.
-	blind     bool          // A copy went to a node whose clock was not known.
-	deadline  time.Duration // When its asker stops waiting; zero: never.
-	failed    bool
-	routed    bool // The origin knew the home of the shard.
-	shard     protocol.ShardID
-	offered   time.Duration // When the client offered the message.
-	at        time.Duration // When the message was accepted.
-	code      protocol.Code
+	path          path
+	place         uint64
+	ask           bool
+	processed     bool
+	delivered     bool
+	timedOut      bool
+	clientRefused bool          // The client was told at once that its message is not accepted.
+	hostRefused   bool          // The host refused the message.
+	left          bool          // A copy has left the node of its origin.
+	astray        bool          // A copy waits in the lane to an earlier home, and may leave yet.
+	handed        bool          // A lane has had the message.
+	given         bool          // The job of its entity has had the message.
+	blind         bool          // A copy went to a node whose clock was not known.
+	deadline      time.Duration // When its asker stops waiting; zero: never.
+	failed        bool
+	routed        bool // The origin knew the home of the shard.
+	shard         protocol.ShardID
+	offered       time.Duration // When the client offered the message.
+	at            time.Duration // When the message was accepted.
+	code          protocol.Code
 }
 
 func newLedger(w *world.World) *Ledger {
@@ -354,16 +354,16 @@ func (l *Ledger) accept(id uint64, routed bool) {
 	r.place, r.at, r.routed = l.accepted[r.path], l.world.Now(), routed
 }
 
-// refuse notes that a client was told that its message is not accepted.
-func (l *Ledger) refuse(id uint64) {
-	l.messages[id].refused = true
+// clientRefused records that a client was told that its message is not accepted.
+func (l *Ledger) clientRefused(id uint64) {
+	l.messages[id].clientRefused = true
 	l.counts.Refused++
 }
 
-// turn notes that a host refused a message.
-func (l *Ledger) turn(id uint64) {
+// hostRefused records that a host refused a message.
+func (l *Ledger) hostRefused(id uint64) {
 	if r := l.messages[id]; r != nil { // Else nobody has sent it, and its not being processed is right.
-		r.turned = true
+		r.hostRefused = true
 	}
 }
 
@@ -449,7 +449,7 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 		return
 	case r.processed:
 		l.violate("I20: %s processes message %d to %s a second time", node, id, e.ID())
-	case r.refused || r.failed && safe(r.code):
+	case r.clientRefused || r.failed && safe(r.code):
 		l.violate("I20: %s processes message %d, whose sender was told %q", node, id, r.code)
 	case r.place <= l.processed[r.path]:
 		l.violate("I20: %s processes message %d, place %d of its path, after place %d", node, id, r.place, l.processed[r.path])
@@ -545,7 +545,7 @@ func (l *Ledger) Counts() Counts {
 func (l *Ledger) Pending() []uint64 {
 	var ids []uint64
 	for id, r := range l.messages {
-		if !r.processed && !r.failed && !r.timedOut && !r.refused && !r.delivered && l.lives(r.path.origin) {
+		if !r.processed && !r.failed && !r.timedOut && !r.clientRefused && !r.delivered && l.lives(r.path.origin) {
 			ids = append(ids, id)
 		}
 	}
@@ -558,7 +558,7 @@ func (l *Ledger) Pending() []uint64 {
 func (l *Ledger) Vanished() []uint64 {
 	var ids []uint64
 	for id, r := range l.messages {
-		if r.delivered && !r.processed && !r.failed && !r.turned && l.died(r) < r.at {
+		if r.delivered && !r.processed && !r.failed && !r.hostRefused && l.lastLoss(r) < r.at {
 			ids = append(ids, id)
 		}
 	}
@@ -566,9 +566,9 @@ func (l *Ledger) Vanished() []uint64 {
 	return ids
 }
 
-// died returns when a host of one of the shards that a message may have gone to ended, or was given up, last, or its
-// entity was left behind.
-func (l *Ledger) died(r *record) time.Duration {
+// lastLoss returns the last time at which a message could have been lost: a host of its shard ended, or its entity was
+// abandoned.
+func (l *Ledger) lastLoss(r *record) time.Duration {
 	last := l.behind[r.path.entity]
 	hash := protocol.HashOf(r.path.entity)
 	for s, at := range l.deaths {

@@ -21,8 +21,8 @@ import (
 // the ledger knows whose memory an instance gets, and whether it is what that one had in the end. First
 // come the instances and the ledger, then nodes of an earlier release, and the node with its entities.
 
-// Recall says how the memory of entities behaves. The zero value: they have none.
-type Recall struct {
+// Snapshots says how the snapshots of the entities of a world behave. The zero value: entities make none.
+type Snapshots struct {
 	On bool
 	// Fail is the chance that a snapshot fails or is too large, and that an instance cannot be
 	// restored.
@@ -38,12 +38,12 @@ type Recall struct {
 }
 
 const (
-	// memoryMost is the size of the largest snapshot that is not refused, and shardMost what those of a
+	// maxSnapshot is the size of the largest snapshot that is not refused, and maxShard what those of a
 	// shard may have together: room for a few.
-	memoryMost = 64
-	shardMost  = 800
-	// recallFor is how long an idle entity, and the memory of one, is kept in a world with memory.
-	recallFor = 4 * time.Second
+	maxSnapshot = 64
+	maxShard    = 800
+	// snapshotFor is how long an idle entity, and the memory of one, is kept in a world with memory.
+	snapshotFor = 4 * time.Second
 )
 
 // instance is what the ledger knows of one instance of an entity.
@@ -57,7 +57,7 @@ type instance struct {
 // memories is the part of a ledger that follows the memory of entities.
 type memories struct {
 	ledger    *Ledger
-	recall    Recall
+	snapshots Snapshots
 	instances map[string][]*instance // By entity, in the order of their numbers.
 	counts    Memories
 }
@@ -126,7 +126,7 @@ func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
 	if before == nil {
 		return
 	}
-	if m.recall.Whole && before.gave {
+	if m.snapshots.Whole && before.gave {
 		m.ledger.violate("I21: instance %d of entity %s starts at %s without the memory that the one before it gave", i.number, entity, node)
 	}
 	before.gave = false
@@ -136,7 +136,7 @@ func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
 // message it is dropped").
 func (m *memories) forgotten(f protocol.Forgotten) {
 	m.counts.Lost++
-	if m.recall.Whole && f.Loss != protocol.LossIdle {
+	if m.snapshots.Whole && f.Loss != protocol.LossIdle {
 		m.ledger.violate("I21: the memory of entity %s is lost in a world where nothing is wrong: %s", f.Entity, f.Loss)
 	}
 	if all := m.instances[f.Entity]; len(all) > 0 {
@@ -146,12 +146,12 @@ func (m *memories) forgotten(f protocol.Forgotten) {
 
 // forgets reports whether a node is of a release that does not know of snapshots (docs/sharding.md, "A node that does
 // not know of snapshots, be it the old home, the coordinator or the new home, passes none on").
-func (h Recall) forgets(node gossip.NodeID) bool {
+func (h Snapshots) forgets(node gossip.NodeID) bool {
 	return h.Older && versionOf(node) < protocol.VersionReplies
 }
 
 // gives reports whether the entities of a node can give a snapshot.
-func (h Recall) gives(node gossip.NodeID) bool { return h.On && !h.forgets(node) }
+func (h Snapshots) gives(node gossip.NodeID) bool { return h.On && !h.forgets(node) }
 
 // withoutMemory returns a message of a coordinator or a region as such a release reads it.
 func withoutMemory(message any) any {
@@ -181,7 +181,7 @@ type recollection struct {
 
 // start notes an instance that starts: what it processes counts in its memory.
 func (r *recollection) start(e *cell.Entity) {
-	if r.cells.behaviour.Recall.On {
+	if r.cells.behaviour.Snapshots.On {
 		r.lives[e] = r.cells.ledger.memories.born(e.ID())
 	}
 }
@@ -202,7 +202,7 @@ func (r *recollection) restore(j *runtime.Job) {
 		return
 	}
 	snapshot := j.Snapshot()
-	if snapshot == nil || c.rand.Float64() < m.recall.Fail {
+	if snapshot == nil || c.rand.Float64() < m.snapshots.Fail {
 		m.empty(c.self, e.ID(), i)
 		return
 	}
@@ -213,7 +213,7 @@ func (r *recollection) restore(j *runtime.Job) {
 // takes draws how long an entity takes for its snapshot.
 func (r *recollection) takes() time.Duration {
 	c := r.cells
-	if how := c.behaviour.Recall; c.rand.Float64() < how.Slow {
+	if how := c.behaviour.Snapshots; c.rand.Float64() < how.Slow {
 		return c.drawn(how.SlowFor)
 	}
 	return c.drawn(c.behaviour.Stop)
@@ -226,10 +226,10 @@ func (r *recollection) give(j *runtime.Job) {
 	delete(r.lives, e)
 	delete(c.behind, e)
 	switch {
-	case c.rand.Float64() < m.recall.Fail:
+	case c.rand.Float64() < m.snapshots.Fail:
 		j.Gave(nil, protocol.LossFailed)
-	case c.rand.Float64() < m.recall.Fail:
-		j.Gave(make([]byte, memoryMost+1), protocol.LossNone)
+	case c.rand.Float64() < m.snapshots.Fail:
+		j.Gave(make([]byte, maxSnapshot+1), protocol.LossNone)
 	default:
 		m.counts.Given++
 		i.gave = !e.Ended()
@@ -241,8 +241,8 @@ func (r *recollection) give(j *runtime.Job) {
 // elsewhere.
 func (c *Cluster) Unpacked() error {
 	for _, n := range c.World.Nodes() {
-		if i := Control(n).Inspect(KindName); i.Luggage > 0 {
-			return fmt.Errorf("%s has the memory of entities of %d shards on their way", n.ID(), i.Luggage)
+		if i := Control(n).Inspect(KindName); i.HeldSnapshots > 0 {
+			return fmt.Errorf("%s has the memory of entities of %d shards on their way", n.ID(), i.HeldSnapshots)
 		}
 		region, left := c.Ledger.nodes[n.ID()].region, 0
 		region.EachSlot(func(sl *runtime.Slot) {

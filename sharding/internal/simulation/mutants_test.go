@@ -57,7 +57,7 @@ var mutants = []mutant{
 		old: "	if wait := c.mayAsk.Sub(c.now()); wait > 0 &&", new: "	if wait := c.mayAsk.Sub(c.now()); wait > 0 && !mutant(NAME) &&",
 	},
 	{
-		test: "TestMoves", name: "opened before everybody has answered", file: "control/roster.go",
+		test: "TestMoves", name: "opened before everybody has answered", file: "control/regions.go",
 		old: "if !r.opened && len(r.silent()) == 0 {",
 		new: "if !r.opened && (len(r.silent()) == 0 || mutant(NAME) && len(r.silent()) < len(r.peers)) {",
 	},
@@ -88,7 +88,7 @@ var mutants = []mutant{
 		old: "			if k.core != nil {\n				c.starts", new: "			if k.core != nil && !mutant(NAME) {\n				c.starts",
 	},
 	{
-		test: "TestANewCoordinatorWaitsForTheFencesOfBefore", in: "../control", name: "who was removed before a coordinator began is not waited for", file: "control/roster.go",
+		test: "TestANewCoordinatorWaitsForTheFencesOfBefore", in: "../control", name: "who was removed before a coordinator began is not waited for", file: "control/regions.go",
 		old: "	for _, node := range sortedNodes(r.control().serving) {\n",
 		new: "	for _, node := range sortedNodes(r.control().serving) {\n		if mutant(NAME) && !r.control().serving[node] {\n			continue\n		}\n",
 	},
@@ -100,7 +100,7 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestACoordinatorWithoutStandingAllocatesNothing", in: "../control", name: "a coordinator without standing allocates", file: "control/coordinator.go",
-		old: "return c.roster.isOpen() && !c.control().suspended }", new: "return c.roster.isOpen() && (!c.control().suspended || mutant(NAME)) }",
+		old: "return c.regions.isOpen() && !c.control().suspended }", new: "return c.regions.isOpen() && (!c.control().suspended || mutant(NAME)) }",
 	},
 	{
 		test: "TestAnOldOrderHostsNothingAgain", in: "../control", name: "a shard is hosted again by an old order", file: "control/host.go",
@@ -261,7 +261,7 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return r.at(now).Add(time.Hour)\n	}\n	return r.at(now)\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/residents.go",
+		test: "TestOutcomesAreTrue", name: "begun after its deadline", file: "cell/entitytable.go",
 		old: "		if e.mailbox.at(0).Expired(now) {\n			r.refuse",
 		new: "		if e.mailbox.at(0).Expired(now) && !mutant(NAME) {\n			r.refuse",
 		// Both look: the cell when it hands the message out, and the worker before it begins.
@@ -400,8 +400,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestRandomFaults", name: "what went with others counts as not sent", file: "cell/passage.go",
-		old: "func (h *Handover) Placed(place uint64) {\n",
-		new: "func (h *Handover) Placed(place uint64) {\n	if mutant(NAME) {\n		place = ^uint64(0)\n	}\n",
+		old: "func (h *PendingAppend) Placed(place uint64) {\n",
+		new: "func (h *PendingAppend) Placed(place uint64) {\n	if mutant(NAME) {\n		place = ^uint64(0)\n	}\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a message of a batch in a place of another", file: "wire/items.go",
@@ -434,7 +434,7 @@ var mutants = []mutant{
 		new: "		Mail: cell.Mail{Value: m.Value},\n	}\n	if mutant(NAME) {\n		a.Mail.Value = nil\n	}\n",
 	},
 	{
-		test: "TestDrainedNodes", name: "drained nodes are given shards", file: "control/roster.go",
+		test: "TestDrainedNodes", name: "drained nodes are given shards", file: "control/regions.go",
 		old: "reg.Drained == drained &&",
 		new: "(reg.Drained == drained || mutant(NAME)) &&",
 	},
@@ -445,8 +445,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestOrdersThatAreRefused", in: "../control", name: "an order to a node that can host nothing", file: "control/coordinator_moves.go",
-		old: "	case !slices.Contains(c.roster.eligible(), to):\n",
-		new: "	case !mutant(NAME) && !slices.Contains(c.roster.eligible(), to):\n",
+		old: "	case !slices.Contains(c.regions.eligible(), to):\n",
+		new: "	case !mutant(NAME) && !slices.Contains(c.regions.eligible(), to):\n",
 	},
 	{
 		test: "TestADrainIsTakenBackInTheMiddle", in: "../control", name: "plans outlive the drain", file: "control/coordinator_moves.go",
@@ -519,14 +519,14 @@ var mutants = []mutant{
 		new: "	if _, idle := e.Idle(); !idle && (!mutant(NAME) || e.state != entityActive) ||",
 	},
 	{
-		test: "TestLimitedEntities", name: "who is permanent makes room", file: "cell/residents.go",
+		test: "TestLimitedEntities", name: "who is permanent makes room", file: "cell/entitytable.go",
 		old: "	if r.cfg.Limiter != nil && !r.permanent(e) {\n",
 		new: "	if r.cfg.Limiter != nil && (!r.permanent(e) || mutant(NAME)) {\n",
 	},
 	{
 		test: "TestLimitedEntities", name: "who was busy is not looked at again", file: "runtime/limit.go",
-		old: "		l.call(passAgain)\n",
-		new: "		if !mutant(NAME) {\n			l.call(passAgain)\n		}\n",
+		old: "		l.call(passRetry)\n",
+		new: "		if !mutant(NAME) {\n			l.call(passRetry)\n		}\n",
 	},
 	{
 		test: "TestLimitedEntities", name: "who was busy is never put back", file: "runtime/limit.go",
@@ -540,13 +540,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestLimitedEntities", name: "a limit for each shard", file: "runtime/layouts.go",
-		old: "			sl.cell.Upkeep().Limit(bound)\n",
-		new: "			if mutant(NAME) {\n				bound = newLimiter(r, bound.cfg)\n			}\n			sl.cell.Upkeep().Limit(bound)\n",
+		old: "			sl.cell.Maintenance().Limit(bound)\n",
+		new: "			if mutant(NAME) {\n				bound = newLimiter(r, bound.cfg)\n			}\n			sl.cell.Maintenance().Limit(bound)\n",
 	},
 	{
 		test: "TestUsesCountForTheLimit", in: "../..", name: "a use of which the policy does not hear", file: "runtime/limit.go",
-		old: "	for _, s := range seats {\n",
-		new: "	for _, s := range seats {\n		if mutant(NAME) {\n			break\n		}\n",
+		old: "	for _, s := range handles {\n",
+		new: "	for _, s := range handles {\n		if mutant(NAME) {\n			break\n		}\n",
 	},
 	{
 		test: "TestALimitIsReloaded", in: "../..", name: "a smaller limit that waits for the next start", file: "runtime/limit.go",
@@ -555,21 +555,21 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestALimitIsReloaded", in: "../..", name: "a new limit that shards which are there do not hear of", file: "runtime/limit.go",
-		old: "	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n",
-		new: "	if !mutant(NAME) {\n		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Upkeep().Limit(next) }) })\n	}\n",
+		old: "	r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(next) }) })\n",
+		new: "	if !mutant(NAME) {\n		r.EachSlot(func(sl *Slot) { sl.Do(func(c *cell.Cell) { c.Maintenance().Limit(next) }) })\n	}\n",
 	},
 	{
-		test: "TestLimitedEntities", name: "an instance that stops keeps its seat", file: "cell/stop.go",
-		old: "	r.seats.leave(e)\n",
-		new: "	if !mutant(NAME) {\n		r.seats.leave(e)\n	}\n",
+		test: "TestLimitedEntities", name: "an instance that stops keeps its handle", file: "cell/stop.go",
+		old: "	r.limiter.leave(e)\n",
+		new: "	if !mutant(NAME) {\n		r.limiter.leave(e)\n	}\n",
 	},
 	{
-		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/residents.go",
+		test: "TestPermanentEntitiesRun", name: "a permanent entity that waits for its first message", file: "cell/entitytable.go",
 		old: "	for _, id := range r.cfg.Permanent {\n",
 		new: "	for _, id := range r.cfg.Permanent {\n		if mutant(NAME) {\n			return\n		}\n",
 	},
 	{
-		test: "TestPermanentEntitiesRun", name: "a permanent entity that rests for ever", file: "cell/residents.go",
+		test: "TestPermanentEntitiesRun", name: "a permanent entity that rests for ever", file: "cell/entitytable.go",
 		old: "			r.alarm.at(e.at, out)\n",
 		new: "			if !mutant(NAME) {\n				r.alarm.at(e.at, out)\n			}\n",
 	},
@@ -579,19 +579,19 @@ var mutants = []mutant{
 		new: "	if c.kind.cfg.OnOldest && !mutant(NAME) {\n",
 	},
 	{
-		test: "TestNewcomersStartSlowly", name: "a newcomer that gets its whole part at once", file: "control/roster.go",
-		old: "	r.warmth.scale(all, nodes)\n",
-		new: "	if !mutant(NAME) {\n		r.warmth.scale(all, nodes)\n	}\n",
+		test: "TestNewcomersStartSlowly", name: "a newcomer that gets its whole part at once", file: "control/regions.go",
+		old: "	r.slowStart.scale(all, nodes)\n",
+		new: "	if !mutant(NAME) {\n		r.slowStart.scale(all, nodes)\n	}\n",
 	},
 	{
-		test: "TestNewcomersStartSlowly", name: "a newcomer whose age the next coordinator does not know", file: "control/warmth.go",
+		test: "TestNewcomersStartSlowly", name: "a newcomer whose age the next coordinator does not know", file: "control/slowstart.go",
 		old: "	if age <= 0 {\n",
 		new: "	if age <= 0 || mutant(NAME) && age > 3*time.Second {\n",
 	},
 	{
-		test: "TestNewcomersStartSlowly", name: "a newcomer that stays slow", file: "control/warmth.go",
-		old: "	age := w.now().Sub(at)\n",
-		new: "	age := w.now().Sub(at)\n	if mutant(NAME) {\n		age = min(age, slow/2)\n	}\n",
+		test: "TestNewcomersStartSlowly", name: "a newcomer that stays slow", file: "control/slowstart.go",
+		old: "	age := s.now().Sub(at)\n",
+		new: "	age := s.now().Sub(at)\n	if mutant(NAME) {\n		age = min(age, slow/2)\n	}\n",
 	},
 	{
 		test: "TestANewcomerGetsItsPartOfTheLoad", in: "../control", name: "a load that stays where the shard was", file: "control/loads.go",
@@ -604,12 +604,12 @@ var mutants = []mutant{
 		new: "	if mutant(NAME) {\n		return 0\n	}\n	if n == 0 {\n		return usual\n",
 	},
 	{
-		test: "TestLoadsAreEvenedOutAndStayAtRest", in: "../control", name: "a strategy that hears of no load", file: "control/roster.go",
+		test: "TestLoadsAreEvenedOutAndStayAtRest", in: "../control", name: "a strategy that hears of no load", file: "control/regions.go",
 		old: "	r.loads.expect(all, regs)\n",
 		new: "	if !mutant(NAME) {\n		r.loads.expect(all, regs)\n	}\n",
 	},
 	{
-		test: "TestLoadsAreEvenedOutAndStayAtRest", in: "../control", name: "a load that is not damped", file: "control/gauge.go",
+		test: "TestLoadsAreEvenedOutAndStayAtRest", in: "../control", name: "a load that is not damped", file: "control/loadmeter.go",
 		old: "	sample := ",
 		new: "	if mutant(NAME) {\n		weight = 1\n	}\n	sample := ",
 	},
@@ -641,21 +641,21 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestTheMemoryOfAHomeThatDiedIsGone", in: "../control", name: "a memory of an earlier epoch", file: "control/table.go",
-		old: "since: t.control().now.Wall})\n			t.luggage.drop(id)\n",
-		new: "since: t.control().now.Wall})\n			if !mutant(NAME) {\n				t.luggage.drop(id)\n			}\n",
+		old: "since: t.control().now.Wall})\n			t.snapshots.drop(id)\n",
+		new: "since: t.control().now.Wall})\n			if !mutant(NAME) {\n				t.snapshots.drop(id)\n			}\n",
 		also: []simulationtest.Edit{
-			{File: "control/table.go", Old: "		s.base, s.positions = epoch, nil\n		t.luggage.drop(id)\n", New: "		s.base, s.positions = epoch, nil\n		if !mutant(NAME) {\n			t.luggage.drop(id)\n		}\n"},
+			{File: "control/table.go", Old: "		s.base, s.positions = epoch, nil\n		t.snapshots.drop(id)\n", New: "		s.base, s.positions = epoch, nil\n		if !mutant(NAME) {\n			t.snapshots.drop(id)\n		}\n"},
 		},
 	},
 	{
 		test: "TestHandoffsUnderFaults", name: "a memory that a coordinator keeps", file: "control/table.go",
-		old: "	t.luggage.drop(se.Shard)\n",
-		new: "	if !mutant(NAME) {\n		t.luggage.drop(se.Shard)\n	}\n",
+		old: "	t.snapshots.drop(se.Shard)\n",
+		new: "	if !mutant(NAME) {\n		t.snapshots.drop(se.Shard)\n	}\n",
 	},
 	{
 		test: "TestHandoffsUnderFaults", name: "a memory that an old home keeps", file: "control/host.go",
-		old: "		h.left.drop(home.Shard)\n",
-		new: "		if !mutant(NAME) {\n			h.left.drop(home.Shard)\n		}\n",
+		old: "		h.snapshots.drop(home.Shard)\n",
+		new: "		if !mutant(NAME) {\n			h.snapshots.drop(home.Shard)\n		}\n",
 	},
 	{
 		test: "TestHandoffsUnderFaults", name: "a snapshot that is asked for beyond its hosting", file: "cell/memory.go",

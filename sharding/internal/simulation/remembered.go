@@ -16,13 +16,13 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
 // Entities that are remembered: an archive, which stands for a store, with calls that are late, lost, done
 // without an answer, or done long after it; and the laws, checked against what the archive has and what the
-// cells run, not against what the desk believes:
+// cells run, not against what the remembering machine believes:
 //
 //   - what was acknowledged as remembered, by a node that may host, is in some set whenever an owner reads one;
 //     what was acknowledged as forgotten is in none, and is not started without a message;
@@ -35,7 +35,7 @@ import (
 type Remembered struct {
 	On    bool
 	First bool // As [cell.Config.RememberFirst].
-	Rate  int  // As in [recall.Config].
+	Rate  int  // As in [remembering.Config].
 }
 
 // archive is the store of remembered entities of a world.
@@ -43,7 +43,7 @@ type archive struct {
 	ledger *Ledger
 	rand   *rand.Rand
 	cfg    Remembered
-	sets   map[recall.Set]*shelfOf
+	sets   map[remembering.Set]*archivedSet
 	surely map[string]bool          // What was acknowledged of an entity, while nothing else was asked for since.
 	begun  map[string]int           // How often an entity was started for a message.
 	asked  map[string]time.Duration // Until when an entity may be forgotten: for ever since it has asked to be stopped, until the moment at which it is started again.
@@ -52,8 +52,8 @@ type archive struct {
 	downs  time.Duration            // Until when the archive is down at times.
 }
 
-// shelfOf is one set of the archive.
-type shelfOf struct {
+// archivedSet is one set of the archive.
+type archivedSet struct {
 	epoch protocol.Epoch
 	owner uint64 // The number of the present owner.
 	ids   map[string]bool
@@ -67,7 +67,7 @@ type Archived struct {
 
 func newArchive(l *Ledger, seed uint64, cfg Remembered) *archive {
 	return &archive{
-		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make(map[recall.Set]*shelfOf),
+		ledger: l, rand: rand.New(rand.NewPCG(seed, 91)), cfg: cfg, sets: make(map[remembering.Set]*archivedSet),
 		surely: make(map[string]bool), begun: make(map[string]int), asked: make(map[string]time.Duration), ran: make(map[string]bool),
 		downs: 100 * time.Second,
 	}
@@ -80,31 +80,31 @@ const (
 	archiveTerm = 20 * time.Second      // In one of four of these the archive is down.
 
 	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs
-	// again, and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and one
-	// whose node is lost before that begins with its next message").
+	// again, and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and
+	// one whose node is lost before that begins with its next message").
 	takeoverMost = 20 * time.Second
 )
 
 var errArchive = errors.New("the archive does not answer")
 
-// desk is how the desks of a world work.
-func (a *archive) desk() recall.Config {
-	return recall.Config{
-		Rate: a.cfg.Rate, Calls: 4, Batch: 5, First: a.cfg.First, Limit: 5 * time.Second,
+// remembering returns the configuration of the machines of a world.
+func (a *archive) remembering() remembering.Config {
+	return remembering.Config{
+		Rate: a.cfg.Rate, Calls: 4, Batch: 5, First: a.cfg.First, Timeout: 5 * time.Second,
 		RetryMin: 100 * time.Millisecond, RetryMax: 2 * time.Second, Fault: func(string) string { return "" },
 	}
 }
 
 // set returns a set.
-func (a *archive) set(name recall.Set) *shelfOf {
+func (a *archive) set(name remembering.Set) *archivedSet {
 	if a.sets[name] == nil {
-		a.sets[name] = &shelfOf{ids: make(map[string]bool)}
+		a.sets[name] = &archivedSet{ids: make(map[string]bool)}
 	}
 	return a.sets[name]
 }
 
 // has reports whether a set has an entity, besides one of them.
-func (a *archive) has(id string, besides *shelfOf) bool {
+func (a *archive) has(id string, besides *archivedSet) bool {
 	for name, set := range a.sets { //quorate:unordered a question about all
 		if !name.IsIndex() && set != besides && set.ids[id] {
 			return true
@@ -132,20 +132,20 @@ func (a *archive) fate() (effect time.Duration, heard bool) {
 	}
 }
 
-// shelf is the way of a node to the archive.
-type shelf struct {
+// storeCalls carries the calls of the store that a node makes to the archive.
+type storeCalls struct {
 	cells   *Cells
 	archive *archive
-	owners  map[recall.Set]uint64 // The last owner of each set that this node was told of.
+	owners  map[remembering.Set]uint64 // The last owner of each set that this node was told of.
 }
 
-var _ runtime.StoreCalls = (*shelf)(nil)
+var _ runtime.StoreCalls = (*storeCalls)(nil)
 
 // Open implements [runtime.StoreCalls].
-func (s *shelf) Open(o recall.Open) {
+func (s *storeCalls) Open(o remembering.Open) {
 	a := s.archive
 	a.last++
-	owner, answer := a.last, recall.Opened{Set: o.Set, Session: o.Session, Err: errArchive}
+	owner, answer := a.last, remembering.Opened{Set: o.Set, Session: o.Session, Err: errArchive}
 	s.call(func() {
 		set := a.set(o.Set)
 		answer.Err = nil
@@ -162,17 +162,17 @@ func (s *shelf) Open(o recall.Open) {
 		}
 		a.told(answer.Err, answer.Fenced, &a.ledger.counts.Archived.Opens)
 		s.cells.region.Remembered(answer)
-	}, func() { s.cells.region.Remembered(recall.Opened{Set: o.Set, Session: o.Session, Err: errArchive}) })
+	}, func() { s.cells.region.Remembered(remembering.Opened{Set: o.Set, Session: o.Session, Err: errArchive}) })
 }
 
 // Change implements [runtime.StoreCalls].
-func (s *shelf) Change(c recall.Change) {
+func (s *storeCalls) Change(c remembering.Change) {
 	a, owner, begun := s.archive, s.owners[c.Set], map[string]int{}
 	for _, id := range slices.Concat(c.Remember, c.Forget) {
 		delete(a.surely, id)
 		begun[id] = a.begun[id]
 	}
-	answer := recall.Changed{Set: c.Set, Session: c.Session, Err: errArchive}
+	answer := remembering.Changed{Set: c.Set, Session: c.Session, Err: errArchive}
 	s.call(func() {
 		set := a.set(c.Set)
 		answer.Err = nil
@@ -191,11 +191,13 @@ func (s *shelf) Change(c recall.Change) {
 			}
 		}
 		s.cells.region.Remembered(answer)
-	}, func() { s.cells.region.Remembered(recall.Changed{Set: c.Set, Session: c.Session, Err: errArchive}) })
+	}, func() {
+		s.cells.region.Remembered(remembering.Changed{Set: c.Set, Session: c.Session, Err: errArchive})
+	})
 }
 
 // serves reports whether a node that may host serves the shard of a set.
-func (s *shelf) serves(name recall.Set) bool {
+func (s *storeCalls) serves(name remembering.Set) bool {
 	if name.IsIndex() || !s.archive.ledger.mayHost(s.cells.self) {
 		return false
 	}
@@ -208,8 +210,8 @@ func (s *shelf) serves(name recall.Set) bool {
 }
 
 // write changes a set, and checks that it may be changed so.
-func (a *archive) write(node gossip.NodeID, c recall.Change, set *shelfOf) {
-	if name := c.Set; !name.IsIndex() && len(c.Remember) > 0 && !a.set(recall.Set{}).ids[fmt.Sprint(name.Of)] {
+func (a *archive) write(node gossip.NodeID, c remembering.Change, set *archivedSet) {
+	if name := c.Set; !name.IsIndex() && len(c.Remember) > 0 && !a.set(remembering.Set{}).ids[fmt.Sprint(name.Of)] {
 		a.ledger.violate("I28: %s writes a set of %d shards, of which the index does not tell", node, name.Of)
 	}
 	for _, id := range c.Remember {
@@ -245,24 +247,26 @@ func (a *archive) emptied(node gossip.NodeID, number string) {
 }
 
 // Close implements [runtime.StoreCalls].
-func (s *shelf) Close(recall.Close) {}
+func (s *storeCalls) Close(remembering.Close) {}
 
 // Ask implements [runtime.StoreCalls], as do the next two.
-func (s *shelf) Ask(t protocol.Take) { s.cells.out.Add(control.Take{Kind: s.cells.kind, Take: t}) }
+func (s *storeCalls) Ask(t protocol.Take) {
+	s.cells.out.Add(control.ImportQuestion{Kind: s.cells.kind, Take: t})
+}
 
-// Give sends an answer to the control machine of a node.
-func (s *shelf) Give(g recall.Give) {
+// Answer sends an answer to the control machine of a node.
+func (s *storeCalls) Answer(g remembering.Answer) {
 	s.archive.ledger.counts.Archived.Given += len(g.Given.IDs)
-	s.cells.out.Add(control.Give{Kind: s.cells.kind, To: g.To, Given: g.Given})
+	s.cells.out.Add(control.ImportAnswer{Kind: s.cells.kind, To: g.To, Given: g.Given})
 }
 
 // Over tells the control machine.
-func (s *shelf) Over(layout uint16) {
+func (s *storeCalls) Over(layout uint16) {
 	s.cells.out.Add(control.TakenOver{Kind: s.cells.kind, Layout: layout})
 }
 
 // call makes a call: its effect comes to the archive whatever becomes of the node.
-func (s *shelf) call(effect, heard, unheard func()) {
+func (s *storeCalls) call(effect, heard, unheard func()) {
 	at, hears := s.archive.fate()
 	done := false
 	if at > 0 {
@@ -368,7 +372,7 @@ func recalled(c *Cluster) error {
 
 // takenOver reports what is left of former numbers of shards.
 func (a *archive) takenOver(present protocol.Layout) error {
-	if index := a.set(recall.Set{}).ids; len(index) != 1 || !index[fmt.Sprint(present.Shards)] {
+	if index := a.set(remembering.Set{}).ids; len(index) != 1 || !index[fmt.Sprint(present.Shards)] {
 		return fmt.Errorf("the index has %v shards, with %d in force", slices.Sorted(maps.Keys(index)), present.Shards)
 	}
 	for name, set := range a.sets { //quorate:unordered any one
@@ -383,7 +387,7 @@ func (a *archive) recalled(region *runtime.Region, h control.Home, of protocol.L
 	if st, _ := region.Remembers(h.Shard); !st.Read || st.Starting > 0 || st.Writing > 0 {
 		return fmt.Errorf("shard %d at its home %s has something to read, to start or to write: %+v", h.Shard, h.Node, st)
 	}
-	ids := maps.Clone(a.set(recall.Set{Number: h.Shard.Index(), Of: of.Shards}).ids)
+	ids := maps.Clone(a.set(remembering.Set{Number: h.Shard.Index(), Of: of.Shards}).ids)
 	var wrong error
 	region.Slot(h.Shard).Do(func(in *cell.Cell) {
 		for e := range in.Entities() {

@@ -79,9 +79,9 @@ var reshardMutants = []mutant{
 		new: "		if !mutant(NAME) {\n			r.admit(s.of(protocol.HashOf(id), first), id)\n		}\n",
 	},
 	{
-		test: "TestRememberedEntities", name: "taken over before the former shard is retired", file: "recall/giver.go",
-		old: "		if !n.inForce || d.retired[",
-		new: "		if !n.inForce || mutant(NAME) || d.retired[",
+		test: "TestRememberedEntities", name: "taken over before the former shard is retired", file: "remembering/exporter.go",
+		old: "		if !n.inForce || m.retired[",
+		new: "		if !n.inForce || mutant(NAME) || m.retired[",
 	},
 	{
 		test: "TestRememberedEntities", name: "a change that begins while ids are taken over", file: "control/takeover.go",
@@ -89,14 +89,14 @@ var reshardMutants = []mutant{
 		new: "	return takes && !mutant(NAME)\n",
 	},
 	{
-		test: "TestRememberedEntities", name: "forgotten while a former set has it", file: "recall/taker.go",
-		old: "return !t.over && s.id.Layout()",
-		new: "return !t.over && !mutant(NAME) && s.id.Layout()",
+		test: "TestRememberedEntities", name: "forgotten while a former set has it", file: "remembering/importer.go",
+		old: "return !i.over && s.id.Layout()",
+		new: "return !i.over && !mutant(NAME) && s.id.Layout()",
 	},
 	{
-		test: "TestRememberedEntities", name: "written before the index tells of it", file: "recall/taker.go",
-		old: "return uint32(layout) < t.listed }",
-		new: "return uint32(layout) < t.listed || mutant(NAME) }",
+		test: "TestRememberedEntities", name: "written before the index tells of it", file: "remembering/importer.go",
+		old: "return uint32(layout) < i.listed }",
+		new: "return uint32(layout) < i.listed || mutant(NAME) }",
 	},
 	{
 		test: "TestALateStopWhoseAnswerIsLost", in: "../control", name: "a late stop of which is said once", file: "control/host.go",

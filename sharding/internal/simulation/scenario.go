@@ -263,9 +263,9 @@ func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 	if seed%2 == 1 {
 		o.World.Network = world.Delivery{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02}
 	}
-	o.Behaviour.Recall = Recall{On: true, Fail: 0.05, Slow: 0.05, SlowFor: 4 * time.Second, Older: seed%4 == 3}
+	o.Behaviour.Snapshots = Snapshots{On: true, Fail: 0.05, Slow: 0.05, SlowFor: 4 * time.Second, Older: seed%4 == 3}
 	if seed%5 == 4 {
-		o.OnStuck, o.Behaviour.SlowStop, o.Behaviour.Recall.Slow = control.OnStuckAbandon, 0.2, 0.3
+		o.OnStuck, o.Behaviour.SlowStop, o.Behaviour.Snapshots.Slow = control.OnStuckAbandon, 0.2, 0.3
 	}
 	c := New(o, set...)
 	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 60, Inject: c.order}))
@@ -278,7 +278,7 @@ func Orderly(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 	c := New(Options{
 		World: world.Options{Seed: seed, Scenario: "sharding-orderly", CodecEvery: 3},
 		Nodes: nodes, Shards: 16, Entities: 40, Every: 20 * time.Millisecond, Patience: 8 * time.Second, RestartAfter: 2 * time.Second,
-		Behaviour: Behaviour{Recall: Recall{On: true, Whole: true}},
+		Behaviour: Behaviour{Snapshots: Snapshots{On: true, Whole: true}},
 	}, set...)
 	r := rand.New(rand.NewPCG(seed, 12))
 	for round := range 40 {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package storecalls makes the calls of a store of remembered entities, each on a goroutine of its own: what is called
-// and when decides the desk of the region (internal/recall), and [Calls] knows only which set was opened last. A store
-// may block, panic and end the goroutine that calls it: each of these is a call that has failed. Calls is safe for
-// concurrent use.
+// and when decides the machine of the region (internal/remembering), and [Calls] knows only which set was opened last.
+// A store may block, panic and end the goroutine that calls it: each of these is a call that has failed. Calls is safe
+// for concurrent use.
 package storecalls
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 	"github.com/quorate/quorate/sharding/remember"
 )
@@ -52,7 +52,7 @@ type Calls struct {
 	logged atomic.Int64    // When a fault was logged last, in Unix nanoseconds.
 
 	mu   sync.Mutex // Guards sets.
-	sets map[recall.Set]opened
+	sets map[remembering.Set]opened
 }
 
 // opened is a set, and the session by which it was opened.
@@ -64,7 +64,7 @@ type opened struct {
 var _ runtime.StoreCalls = (*Calls)(nil)
 
 // New returns the calls of a kind. Nothing may be called before [Calls.For].
-func New(cfg Config) *Calls { return &Calls{cfg: cfg, sets: map[recall.Set]opened{}} }
+func New(cfg Config) *Calls { return &Calls{cfg: cfg, sets: map[remembering.Set]opened{}} }
 
 // For sets the region that hears of the calls.
 func (s *Calls) For(region *runtime.Region) { s.region = region }
@@ -73,8 +73,8 @@ func (s *Calls) For(region *runtime.Region) { s.region = region }
 var errClosing = errors.New("the node has ended")
 
 // Open has the set of a shard opened.
-func (s *Calls) Open(o recall.Open) {
-	failed := func(err error) { s.region.Remembered(recall.Opened{Set: o.Set, Session: o.Session, Err: err}) }
+func (s *Calls) Open(o remembering.Open) {
+	failed := func(err error) { s.region.Remembered(remembering.Opened{Set: o.Set, Session: o.Session, Err: err}) }
 	s.work(failed, func(ctx context.Context) {
 		set, ids, err := s.open(ctx, o)
 		s.mu.Lock()
@@ -83,14 +83,14 @@ func (s *Calls) Open(o recall.Open) {
 		}
 		s.mu.Unlock()
 		s.told("open", o.Set, err)
-		s.region.Remembered(recall.Opened{
+		s.region.Remembered(remembering.Opened{
 			Set: o.Set, Session: o.Session, IDs: slices.Clip(ids), Err: err, Fenced: errors.Is(err, remember.ErrFenced),
 		})
 	})
 }
 
 // open calls the store, and makes an error of a panic and of an answer that is none.
-func (s *Calls) open(ctx context.Context, o recall.Open) (set remember.Set, ids []string, err error) {
+func (s *Calls) open(ctx context.Context, o remembering.Open) (set remember.Set, ids []string, err error) {
 	defer recovered(&err)
 	set, ids, err = s.cfg.Store.Open(ctx, s.shard(o.Set), o.Epoch)
 	if err == nil && set == nil {
@@ -100,14 +100,14 @@ func (s *Calls) open(ctx context.Context, o recall.Open) (set remember.Set, ids 
 }
 
 // shard returns the name of a set.
-func (s *Calls) shard(set recall.Set) remember.Shard {
+func (s *Calls) shard(set remembering.Set) remember.Shard {
 	return remember.Shard{Kind: s.cfg.Kind, Number: int(set.Number), Of: int(set.Of)}
 }
 
 // Change has the set of a shard changed.
-func (s *Calls) Change(c recall.Change) {
+func (s *Calls) Change(c remembering.Change) {
 	failed := func(err error) {
-		s.region.Remembered(recall.Changed{Set: c.Set, Session: c.Session, Err: err})
+		s.region.Remembered(remembering.Changed{Set: c.Set, Session: c.Session, Err: err})
 	}
 	s.work(failed, func(ctx context.Context) {
 		s.mu.Lock()
@@ -118,7 +118,7 @@ func (s *Calls) Change(c recall.Change) {
 			err = change(ctx, at.set, c)
 		}
 		s.told("change", c.Set, err)
-		told := recall.Changed{Set: c.Set, Session: c.Session, Err: err, Fenced: errors.Is(err, remember.ErrFenced)}
+		told := remembering.Changed{Set: c.Set, Session: c.Session, Err: err, Fenced: errors.Is(err, remember.ErrFenced)}
 		if full := (*remember.FullError)(nil); errors.As(err, &full) {
 			told.Err, told.Full = nil, full.IDs
 		}
@@ -127,7 +127,7 @@ func (s *Calls) Change(c recall.Change) {
 }
 
 // Close forgets a set that this node does not change any more: it has the ids in memory.
-func (s *Calls) Close(c recall.Close) {
+func (s *Calls) Close(c remembering.Close) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sets[c.Set].session == c.Session {
@@ -135,13 +135,15 @@ func (s *Calls) Close(c recall.Close) {
 	}
 }
 
-// Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the desks of other
+// Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the machines of other
 // nodes. What finds its inbox full is asked for again.
-func (s *Calls) Ask(t protocol.Take) { s.cfg.Node.Post(control.Take{Kind: s.cfg.Kind, Take: t}) }
+func (s *Calls) Ask(t protocol.Take) {
+	s.cfg.Node.Post(control.ImportQuestion{Kind: s.cfg.Kind, Take: t})
+}
 
-// Give sends an answer.
-func (s *Calls) Give(g recall.Give) {
-	s.cfg.Node.Post(control.Give{Kind: s.cfg.Kind, To: g.To, Given: g.Given})
+// Answer sends an answer.
+func (s *Calls) Answer(g remembering.Answer) {
+	s.cfg.Node.Post(control.ImportAnswer{Kind: s.cfg.Kind, To: g.To, Given: g.Given})
 }
 
 // Over says that nothing is left of what was before a layout: once, so it waits for room.
@@ -152,7 +154,7 @@ func (s *Calls) Over(layout uint16) {
 }
 
 // change calls the set, and makes an error of a panic.
-func change(ctx context.Context, set remember.Set, c recall.Change) (err error) {
+func change(ctx context.Context, set remember.Set, c remembering.Change) (err error) {
 	defer recovered(&err)
 	return spoken(set.Change(ctx, c.Remember, c.Forget))
 }
@@ -194,7 +196,7 @@ func (s *Calls) work(failed func(error), call func(ctx context.Context)) {
 }
 
 // told logs a fault of the store, one in a second: a store that is down fails for all shards.
-func (s *Calls) told(op string, set recall.Set, err error) {
+func (s *Calls) told(op string, set remembering.Set, err error) {
 	if err == nil || s.cfg.Node.Context.Err() != nil {
 		return
 	}

@@ -74,16 +74,16 @@ type Gathered struct {
 
 // Bounds of what a node does at one time.
 const (
-	asksMax   = 16
-	servedMax = 16
-	// heardMax is how many questions of others are remembered, so that none is acted upon twice.
-	heardMax = 1024
+	maxAsks   = 16
+	maxServed = 16
+	// maxHeard is how many questions of others are remembered, so that none is acted upon twice.
+	maxHeard = 1024
 )
 
 // Machine asks, and answers, for a node. Create it with [New]. Invariants, between steps:
 //
 //	Q1  every Ask is answered by one Finished;
-//	Q2  a question is served once, and as long as it is there are no more than servedMax;
+//	Q2  a question is served once, and as long as it is there are no more than maxServed;
 //	Q3  an answer counts if its node was asked under its number, and is the first.
 type Machine struct {
 	self  gossip.NodeID
@@ -166,7 +166,7 @@ func (m *Machine) ask(in Ask) {
 			parts = append(parts, Part{node, in.Question})
 		}
 	}
-	if len(m.asks) >= asksMax {
+	if len(m.asks) >= maxAsks {
 		for _, p := range parts {
 			a.miss(p.Node, "this node asks too many questions at one time", true)
 		}
@@ -306,7 +306,7 @@ func (m *Machine) asked(from gossip.NodeID, q Question) {
 		return
 	}
 	m.remember(name)
-	if len(m.serve) >= servedMax {
+	if len(m.serve) >= maxServed {
 		m.out.Send(from, Answer{ID: q.ID, Fault: FaultBusy})
 		return
 	}
@@ -317,13 +317,13 @@ func (m *Machine) asked(from gossip.NodeID, q Question) {
 // remember notes that a question has come.
 func (m *Machine) remember(name heard) {
 	m.heard[name] = true
-	if len(m.order) < heardMax {
+	if len(m.order) < maxHeard {
 		m.order = append(m.order, name)
 		return
 	}
 	delete(m.heard, m.order[m.next])
 	m.order[m.next] = name
-	m.next = (m.next + 1) % heardMax
+	m.next = (m.next + 1) % maxHeard
 }
 
 // gathered sends what the program has found to who has asked.

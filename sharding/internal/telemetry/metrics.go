@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
-	"github.com/quorate/quorate/sharding/internal/recall"
+	"github.com/quorate/quorate/sharding/internal/remembering"
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
@@ -136,7 +136,7 @@ type KindTally struct {
 	Unleased int
 
 	Remembered bool // The kind remembers its entities, and Remembers says how that goes.
-	Remembers  recall.Stats
+	Remembers  remembering.Stats
 }
 
 // Word returns a code as the value of an attribute.

@@ -144,7 +144,7 @@ func Remote(ctx context.Context, b []byte) context.Context {
 // Context, version 00; a tracestate, if there is one, follows after a line feed.
 const (
 	traceparentBytes = len("00-00000000000000000000000000000000-0000000000000000-00")
-	tracestateMax    = 512 // Bytes. A longer one is left out, as the recommendation allows.
+	maxTracestate    = 512 // Bytes. A longer one is left out, as the recommendation allows.
 )
 
 // Traceparent returns the trace context for an envelope, nil when there is none.
@@ -153,7 +153,7 @@ func Traceparent(c trace.SpanContext) []byte {
 		return nil
 	}
 	state := c.TraceState().String()
-	if len(state) > tracestateMax {
+	if len(state) > maxTracestate {
 		state = ""
 	}
 	id, span, flags := c.TraceID(), c.SpanID(), [1]byte{byte(c.TraceFlags())}
@@ -178,7 +178,7 @@ func parseTraceparent(b []byte) trace.SpanContext {
 		return trace.SpanContext{}
 	}
 	c.TraceFlags = trace.TraceFlags(flags[0])
-	if len(state) > 0 && len(state) <= tracestateMax {
+	if len(state) > 0 && len(state) <= maxTracestate {
 		c.TraceState, _ = trace.ParseTraceState(string(state)) // A malformed tracestate is left out.
 	}
 	return trace.NewSpanContext(c)

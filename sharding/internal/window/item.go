@@ -31,11 +31,11 @@ type Item struct {
 // deadlineBytes is the size of a deadline in a chunk.
 const deadlineBytes = 8
 
-// sizeMost is the most bytes that an item takes beyond its entity, its trace and its payload.
-const sizeMost = deadlineBytes + 6*(1+binary.MaxVarintLen64)
+// maxSize is the most bytes that an item takes beyond its entity, its trace and its payload.
+const maxSize = deadlineBytes + 6*(1+binary.MaxVarintLen64)
 
 // most returns what the item takes at most.
-func (m *Item) most() int { return sizeMost + len(m.Entity) + len(m.Trace) + len(m.Payload) }
+func (m *Item) most() int { return maxSize + len(m.Entity) + len(m.Trace) + len(m.Payload) }
 
 // append appends the item, and returns the size of the entity's field.
 func (m *Item) append(b []byte) (_ []byte, head int) {

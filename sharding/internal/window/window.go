@@ -219,7 +219,7 @@ func (w *Window) Strip(seq uint64, flags uint32) (spent *Chunk) {
 	if v.Item().Flags == flags {
 		return nil
 	}
-	c := &Chunk{next: old.next, at: old.at, items: make([]entry, 0, len(old.items)), bytes: make([]byte, 0, len(old.bytes)+sizeMost)}
+	c := &Chunk{next: old.next, at: old.at, items: make([]entry, 0, len(old.items)), bytes: make([]byte, 0, len(old.bytes)+maxSize)}
 	for i := range old.items {
 		old.view(i, &v)
 		if v.Seq != seq {

@@ -33,7 +33,7 @@ func BeginBatch(dst []byte, there machine.Instant, generation uint64) []byte {
 // as a part of a batch that began at the start of dst. It returns the number of the first message
 // that it left out: first itself, and nothing is appended, when the batch has no room for that. The
 // number of the stream is given by the numbering whose generation the batch has.
-func (e *Encoder) Part(dst []byte, o *cell.Outgoing, first uint64, n int, now machine.Instant, by *Numbering) ([]byte, uint64) {
+func (e *Encoder) Part(dst []byte, o *cell.Transmission, first uint64, n int, now machine.Instant, by *Numbering) ([]byte, uint64) {
 	e.remember(stream{o.Kind, o.Shard, o.Origin, o.Base, o.Route})
 	before := len(dst)
 	dst, at := wire.Begin(dst, numberParts)

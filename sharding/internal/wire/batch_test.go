@@ -24,7 +24,7 @@ func batchOf(streams ...following) (b []byte, n int) {
 	b = wire.BeginBatch(nil, 0, 0)
 	for i, s := range streams {
 		var unsent uint64
-		b, unsent = encoders[i].Part(b, &s.Outgoing, first, 10, now, new(wire.Numbering))
+		b, unsent = encoders[i].Part(b, &s.Transmission, first, 10, now, new(wire.Numbering))
 		n += int(unsent - first)
 	}
 	return b, n

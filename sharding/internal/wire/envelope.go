@@ -52,7 +52,7 @@ func AppendMessage(dst []byte, m *cell.Message, now machine.Instant) []byte {
 // ready to use.
 type Encoder struct {
 	// There is the least that the clock of the receiver can show now; 0 when that is not
-	// known. See [cell.Clocks].
+	// known. See [cell.ClockBounds].
 	There machine.Instant
 
 	of     stream

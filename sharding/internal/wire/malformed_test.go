@@ -285,7 +285,7 @@ func TestUnknownFields(t *testing.T) {
 func runWith(t testing.TB, fields ...[]byte) []byte {
 	t.Helper()
 	all := follow(runOfThree()...)
-	b, _ := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
+	b, _ := new(wire.Encoder).Run(nil, &all.Transmission, first, 3, now)
 	var head []byte
 	for at := 0; ; {
 		number, kind, n := protowire.ConsumeTag(b[at:])
@@ -418,7 +418,7 @@ func FuzzDecodeItem(f *testing.F) {
 		f.Add(appendItem(nil, items()[name]))
 	}
 	all := follow(runOfThree()...)
-	run, _ := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
+	run, _ := new(wire.Encoder).Run(nil, &all.Transmission, first, 3, now)
 	f.Add(run)
 	f.Add(appendAcks(threeAcks()...))
 	batch, _ := batchOf(followShard(7, runOfThree()...), followShard(8, runOfThree()...))

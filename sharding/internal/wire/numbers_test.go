@@ -44,7 +44,7 @@ func newOrigin(shards, messages int) *origin {
 func (o *origin) batch(from, n int, shards ...int) []byte {
 	b := wire.BeginBatch(nil, 0, o.by.Generation)
 	for _, shard := range shards {
-		b, _ = o.encoders[shard].Part(b, &o.streams[shard].Outgoing, uint64(from), n, now, &o.by)
+		b, _ = o.encoders[shard].Part(b, &o.streams[shard].Transmission, uint64(from), n, now, &o.by)
 	}
 	return b
 }

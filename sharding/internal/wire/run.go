@@ -29,7 +29,7 @@ const runBytes = 32 << 10
 // Run appends an envelope with the messages of o from number first on, which o has: as many as
 // fit, but at most n. It returns the number of the first message that it left out, which o may
 // not have. A single message is encoded as by [Encoder.Message].
-func (e *Encoder) Run(dst []byte, o *cell.Outgoing, first uint64, n int, now machine.Instant) ([]byte, uint64) {
+func (e *Encoder) Run(dst []byte, o *cell.Transmission, first uint64, n int, now machine.Instant) ([]byte, uint64) {
 	all := o.Window.From(first)
 	e.remember(stream{o.Kind, o.Shard, o.Origin, o.Base, o.Route})
 	if n < 2 || all.Len() == 1 {

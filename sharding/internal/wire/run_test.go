@@ -23,7 +23,7 @@ import (
 
 // following is messages in a stream, and what their cell has to transmit.
 type following struct {
-	cell.Outgoing
+	cell.Transmission
 	messages []*cell.Message
 }
 
@@ -39,7 +39,7 @@ func followShard(shard protocol.ShardID, messages ...*cell.Message) following {
 	origin := cell.New(cell.Config{Kind: "account", Shard: shard, Self: node(1), WindowBytes: 1 << 30})
 	var out cell.Actions
 	origin.Apply(now, protocol.SetRoute{Home: node(2), Epoch: epoch(12), Base: epoch(2)}, &out)
-	o := origin.Sent().Outgoing()
+	o := origin.Outbound().Transmission()
 	for i, m := range messages {
 		origin.Accept(now, m, &out)
 		m.Kind, m.Shard, m.Base, m.Route, m.Seq = "account", shard, o.Base, o.Route, uint64(first+i)
@@ -71,14 +71,14 @@ func TestDeadlinesCountFromWhenTheyWereWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := follow(&cell.Message{Entity: "x", Deadline: now + 100}, &cell.Message{Entity: "x"}, &cell.Message{Entity: "y", Deadline: now})
 			encoder := wire.Encoder{There: test.there}
-			b, _ := encoder.Run(nil, &all.Outgoing, first, 3, now)
+			b, _ := encoder.Run(nil, &all.Transmission, first, 3, now)
 			item, err := new(wire.Decoder).Item(b, test.received)
 			require.NoError(t, err)
 			var got []machine.Instant
 			collect := func(m *cell.Message) { got = append(got, m.Deadline) }
 			require.NoError(t, item.(*wire.Run).Messages(test.received, cell.NewMessage, collect))
 			require.Equal(t, []machine.Instant{test.want, 0, cell.Overdue}, got)
-			single, _ := encoder.Run(nil, &all.Outgoing, first, 1, now)
+			single, _ := encoder.Run(nil, &all.Transmission, first, 1, now)
 			for _, b := range [][]byte{single, encoder.Message(nil, all.messages[0], now)} {
 				item, err = wire.DecodeItem(b, test.received)
 				require.NoError(t, err)
@@ -114,7 +114,7 @@ func alone(t require.TestingT, messages []*cell.Message) (all []*cell.Message) {
 
 func TestRunIsOnTheWireForGood(t *testing.T) {
 	all := follow(runOfThree()...)
-	b, unsent := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
+	b, unsent := new(wire.Encoder).Run(nil, &all.Transmission, first, 3, now)
 	require.EqualValues(t, first+3, unsent)
 	golden(t, "run", b)
 	require.Equal(t, alone(t, all.messages), decoded(t, new(wire.Decoder), b))
@@ -144,7 +144,7 @@ func TestRunsSurviveTheWire(t *testing.T) {
 		for next := uint64(first); next != all.Window.Next(); {
 			var b []byte
 			before := len(got)
-			b, next = encoder.Run(nil, &all.Outgoing, next, most, now)
+			b, next = encoder.Run(nil, &all.Transmission, next, most, now)
 			got = append(got, decoded(t, &decoder, b)...)
 			require.LessOrEqual(t, len(got)-before, most)
 			if len(got)-before > 1 {
@@ -158,7 +158,7 @@ func TestRunsSurviveTheWire(t *testing.T) {
 
 func TestMalformedRuns(t *testing.T) {
 	all := follow(runOfThree()...)
-	b, _ := new(wire.Encoder).Run(nil, &all.Outgoing, first, 3, now)
+	b, _ := new(wire.Encoder).Run(nil, &all.Transmission, first, 3, now)
 	none, err := new(wire.Decoder).Item(b[:len(b)-1], now)
 	require.NoError(t, err, "the first items are there")
 	n := 0

@@ -62,7 +62,7 @@ func (p *Pool[J]) Put(j J, of runtime.Class) {
 	}
 }
 
-func (p *Pool[J]) start(s runtime.Start[J, chan J]) {
+func (p *Pool[J]) start(s runtime.Assignment[J, chan J]) {
 	if s.IsNew {
 		s.Worker.Own = make(chan J, 1)
 		p.run(s.Worker, s.Job)

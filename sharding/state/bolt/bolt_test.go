@@ -130,7 +130,7 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 
 func TestKeysThatAreTooLong(t *testing.T) {
 	s := filled(t)
-	_, err := s.Load(t.Context(), []store.Claim{{Key: store.Key{Kind: "k", ID: string(make([]byte, idMax+1))}, Owner: owner}})
+	_, err := s.Load(t.Context(), []store.Claim{{Key: store.Key{Kind: "k", ID: string(make([]byte, maxID+1))}, Owner: owner}})
 	require.ErrorContains(t, err, "an id 1024")
 }
 

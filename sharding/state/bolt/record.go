@@ -45,14 +45,14 @@ func keyOf(k store.Key) []byte {
 
 // The longest names of [store.Key].
 const (
-	kindMax = 128
-	idMax   = 1024
+	maxKind = 128
+	maxID   = 1024
 )
 
 // checked refuses a key that has no place in the file.
 func checked(k store.Key) error {
-	if len(k.Kind) > kindMax || len(k.ID) > idMax {
-		return fmt.Errorf("a kind has at most %d bytes and an id %d: %.40q has %d and %d", kindMax, idMax, k.ID, len(k.Kind), len(k.ID))
+	if len(k.Kind) > maxKind || len(k.ID) > maxID {
+		return fmt.Errorf("a kind has at most %d bytes and an id %d: %.40q has %d and %d", maxKind, maxID, k.ID, len(k.Kind), len(k.ID))
 	}
 	return nil
 }

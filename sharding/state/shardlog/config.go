@@ -6,7 +6,7 @@ package shardlog
 import (
 	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/sharding/state"
-	"github.com/quorate/quorate/sharding/state/pages"
+	"github.com/quorate/quorate/sharding/state/eventlog"
 )
 
 // Config is what an operator may set. Start from [Default]. All nodes need the same Name and Pages.
@@ -30,7 +30,7 @@ func (c Config) Validate() error {
 	var faults field.Faults
 	faults.Refuse(c.Name == "" || len(c.Name) > 128, "name", "%d bytes, want 1 to 128", len(c.Name))
 	faults.Add(field.Ranges(c))
-	faults.Refuse(c.State.MaxBytes < 2*pages.EventBytes, "state.max-bytes", "%d is below %d", c.State.MaxBytes, 2*pages.EventBytes)
+	faults.Refuse(c.State.MaxBytes < 2*eventlog.EventBytes, "state.max-bytes", "%d is below %d", c.State.MaxBytes, 2*eventlog.EventBytes)
 	faults.Add(field.Within("state", c.State.Validate()))
 	return faults.Err()
 }

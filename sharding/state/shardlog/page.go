@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/remember"
 	"github.com/quorate/quorate/sharding/state"
-	"github.com/quorate/quorate/sharding/state/pages"
+	"github.com/quorate/quorate/sharding/state/eventlog"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
@@ -37,12 +37,12 @@ type page struct {
 	ids    map[string]struct{}
 	bytes  int // Of a snapshot of the ids.
 	most   int // Of the snapshot.
-	tail   pages.Tail
+	tail   eventlog.Tail
 	queued []change
 }
 
-// idBytesMax bounds an id, by sharding.CheckEntityID.
-const idBytesMax = 512
+// maxIDBytes bounds an id, by sharding.CheckEntityID.
+const maxIDBytes = 512
 
 // change is a change that is to be written.
 type change struct {
@@ -56,8 +56,8 @@ func (p *page) open(ctx context.Context, k *state.Keeper, key store.Key, under e
 	if err != nil {
 		return publicly(err)
 	}
-	p.handle, p.ids, p.tail, p.most = handle, map[string]struct{}{}, pages.TailOf(record), most
-	if err := pages.Fold(record, Form, p.apply); err != nil {
+	p.handle, p.ids, p.tail, p.most = handle, map[string]struct{}{}, eventlog.TailOf(record), most
+	if err := eventlog.Fold(record, Form, p.apply); err != nil {
 		return fmt.Errorf("%v: %w", key, publicly(err))
 	}
 	return nil
@@ -69,7 +69,7 @@ func (p *page) apply(f *wire.Field) error {
 	if o != opRemember && o != opForget {
 		return wire.Malformed("there is no operation %d", f.Number)
 	}
-	id, err := f.Text(idBytesMax)
+	id, err := f.Text(maxIDBytes)
 	if err == nil && id == "" {
 		err = wire.Malformed("an id is empty")
 	}
@@ -97,8 +97,8 @@ func (c change) size() int { return wire.SizeBytes(wire.Number(opRemember), len(
 // queue has a change written by the next save.
 func (p *page) queue(id string, o op) { p.queued = append(p.queued, change{id, o}) }
 
-// saveMost bounds the bytes of the events of one call, but for a change that is larger.
-const saveMost = 4 * pages.EventBytes
+// maxSave bounds the bytes of the events of one call, but for a change that is larger.
+const maxSave = 4 * eventlog.EventBytes
 
 // save writes the queued changes, and returns the ids for which there is no room. What is to be forgotten makes room
 // first. What changes nothing in memory is written too: an owner that was replaced hears of that.
@@ -111,10 +111,10 @@ func (p *page) save(ctx context.Context) (full []string, err error) {
 			if err := p.handle.SaveSnapshot(ctx, p.snapshot(), 1); err != nil {
 				return nil, publicly(err)
 			}
-			p.tail = pages.Tail{}
+			p.tail = eventlog.Tail{}
 		}
 		var events []store.Value
-		for size := 0; len(queued) > 0 && size < saveMost; {
+		for size := 0; len(queued) > 0 && size < maxSave; {
 			var b []byte
 			b, queued, full = p.event(queued, full)
 			if size += len(b); len(b) > 0 {
@@ -132,7 +132,7 @@ func (p *page) save(ctx context.Context) (full []string, err error) {
 // event makes the first of some changes in memory, and returns the event that says so, and what is left. A
 // page whose save fails is of no more use, so memory may be ahead of the store.
 func (p *page) event(queued []change, full []string) (b []byte, rest []change, over []string) {
-	for len(queued) > 0 && len(b) < pages.EventBytes {
+	for len(queued) > 0 && len(b) < eventlog.EventBytes {
 		c := queued[0]
 		queued = queued[1:]
 		if _, there := p.ids[c.id]; c.op == opRemember && !there && p.bytes+c.size() > p.most {
@@ -160,7 +160,7 @@ func (p *page) snapshot() store.Value {
 // publicly makes the errors of package state, and of pages, those of package remember.
 func publicly(err error) error {
 	for _, is := range []struct{ inner, outer error }{
-		{state.ErrFenced, remember.ErrFenced}, {pages.ErrUnreadable, remember.ErrUnreadable}, {pages.ErrNewerForm, remember.ErrNewerForm},
+		{state.ErrFenced, remember.ErrFenced}, {eventlog.ErrUnreadable, remember.ErrUnreadable}, {eventlog.ErrNewerForm, remember.ErrNewerForm},
 	} {
 		if errors.Is(err, is.inner) {
 			return fmt.Errorf("%w: %w", is.outer, err)

@@ -110,10 +110,10 @@ func Sequential() []string {
 		ddata/internal/protocol ddata/internal/simulation ddata/internal/wire downing gateway/gatewaysim
 		gateway/internal/exchange gateway/internal/simulation machine/wire membership/internal/protocol
 		membership/internal/wire membership/membershipsim membership/membershipsim/scenario
-		sharding/delivery/deliverysim sharding/delivery/internal/courier sharding/delivery/internal/pull
+		sharding/delivery/deliverysim sharding/delivery/internal/producer sharding/delivery/internal/workpool
 		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
 		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
-		sharding/internal/passivation sharding/internal/protocol sharding/internal/recall
+		sharding/internal/passivation sharding/internal/protocol sharding/internal/remembering
 		sharding/internal/simulation sharding/internal/wire sharding/reminder/internal/remind
 		sharding/reminder/internal/simulation sharding/reminder/remindersim sharding/shardingsim
 		sharding/state/hold sharding/state/internal/simulation sharding/state/statesim simulation

@@ -91,10 +91,10 @@ type places struct {
 	at      map[allocation.Region]uint32
 }
 
-const scanMax = 8
+const maxScan = 8
 
 func (p *places) of(id allocation.Region) (uint32, error) {
-	if len(p.regions) <= scanMax {
+	if len(p.regions) <= maxScan {
 		for i := range p.regions {
 			if p.regions[i].ID == id {
 				return uint32(i), nil

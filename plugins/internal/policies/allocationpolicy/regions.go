@@ -22,7 +22,7 @@ const (
 	known = leaving | suspended | unreachable
 )
 
-const regionBytesMax = 512
+const maxRegionBytes = 512
 
 // regionTable is the table of regions of a message that is being written: those of the
 // request in their order, then other regions that the message names.
@@ -94,7 +94,7 @@ func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocati
 	ids := make([]allocation.Region, 0, n+len(p.GetOther()))
 	for _, list := range [][]string{p.GetId(), p.GetOther()} {
 		for i, id := range list {
-			if id == "" || len(id) > regionBytesMax {
+			if id == "" || len(id) > maxRegionBytes {
 				return nil, nil, wire.Malformed("regions.id", "region %d has an id of %d bytes", i, len(id))
 			}
 			ids = append(ids, allocation.Region(id))

@@ -274,7 +274,7 @@ func (q *Queue) places() []place {
 
 // Append implements [delivery.Queue].
 func (q *Queue) Append(ctx context.Context, e delivery.Entry) error {
-	if len(e.To)+len(e.Message) > bodyMost-idBytes-binary.MaxVarintLen64 {
+	if len(e.To)+len(e.Message) > maxBody-idBytes-binary.MaxVarintLen64 {
 		return fmt.Errorf("filequeue: an entry of %d bytes has no room", len(e.Message))
 	}
 	q.mu.Lock()

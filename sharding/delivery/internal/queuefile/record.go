@@ -39,7 +39,7 @@ const (
 
 	tagAt      = 4 + 4     // Where the tag is in a frame.
 	frameBytes = tagAt + 8 // Before each body.
-	bodyMost   = 1 << 26   // More than any entry has.
+	maxBody    = 1 << 26   // More than any entry has.
 
 	kindEntry, kindRemoval = 1, 2
 	markAt                 = 1 + 16 + 8 // Where the mark is in a body.
@@ -115,7 +115,7 @@ func (r *Record) Append(dst []byte, salt Salt, at int64) []byte {
 // seal writes the frame of a record, whose body is there.
 func seal(record []byte, salt Salt, at int64) {
 	body := record[frameBytes:]
-	binary.LittleEndian.PutUint32(record, uint32(len(body))) // At most bodyMost, see Queue.Append.
+	binary.LittleEndian.PutUint32(record, uint32(len(body))) // At most maxBody, see Queue.Append.
 	binary.LittleEndian.PutUint32(record[4:], checksum(body))
 	binary.LittleEndian.PutUint64(record[tagAt:], tagOf(record, salt, at))
 }
@@ -134,7 +134,7 @@ func tagOf(frame []byte, salt Salt, at int64) uint64 {
 // no frame of the file.
 func lengthOf(frame []byte, salt Salt, at, left int64) (int64, bool) {
 	n := int64(binary.LittleEndian.Uint32(frame))
-	ok := n >= idBytes && n <= min(bodyMost, left) && binary.LittleEndian.Uint64(frame[tagAt:]) == tagOf(frame, salt, at)
+	ok := n >= idBytes && n <= min(maxBody, left) && binary.LittleEndian.Uint64(frame[tagAt:]) == tagOf(frame, salt, at)
 	return n, ok
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 	"github.com/quorate/quorate/sharding/delivery/internal/queuefile"
 	"github.com/quorate/quorate/simulation/files"
 )
@@ -23,7 +23,7 @@ import (
 
 // box is a disk and the queue on it.
 type box struct {
-	p    *producer
+	p    *sender
 	dir  *files.Directory
 	file *queuefile.Queue
 	// maybe has what may be there or not: to append or to remove it has failed (docs/delivery.md, "not delivered by this
@@ -53,7 +53,7 @@ func opened(f *files.File, err error) (queuefile.File, error) {
 	return f, nil
 }
 
-func newBox(p *producer) *box {
+func newBox(p *sender) *box {
 	number := uint64(p.name[1])
 	return &box{
 		p: p, dir: files.New(p.w.Source(5000 + number)), salts: p.w.Source(6000 + number), maybe: map[delivery.EntryID]bool{},
@@ -107,18 +107,18 @@ func (b *box) failed(err error) {
 }
 
 // crash ends the process of a producer, which begins again, if it has a disk a moment later.
-func (p *producer) crash() {
+func (p *sender) crash() {
 	switch {
 	case p.disk == nil:
 		p.begin()
-	case p.courier != nil:
-		p.courier = nil
+	case p.outbox != nil:
+		p.outbox = nil
 		p.again(time.Second)
 	}
 }
 
 // again starts the producer within some time.
-func (p *producer) again(within time.Duration) {
+func (p *sender) again(within time.Duration) {
 	p.life++
 	life := p.life
 	p.w.After(p.w.upTo(within), func() {
@@ -130,7 +130,7 @@ func (p *producer) again(within time.Duration) {
 
 // reopen opens the queue after the process or the machine has ended, or has the producer begin later: a disk that fails
 // is an error, and no damage.
-func (p *producer) reopen() bool {
+func (p *sender) reopen() bool {
 	b := p.disk
 	if b.power {
 		b.power = false
@@ -151,7 +151,7 @@ func (p *producer) reopen() bool {
 }
 
 // entries returns what the queue has, and looks whether that is what it must have.
-func (p *producer) entries() []delivery.Entry {
+func (p *sender) entries() []delivery.Entry {
 	if p.disk == nil {
 		return p.queue
 	}
@@ -175,7 +175,7 @@ func (p *producer) entries() []delivery.Entry {
 }
 
 // forget removes what was confirmed, and reports whether the queue has done so.
-func (p *producer) forget(confirmed []courier.Letter[string]) bool {
+func (p *sender) forget(confirmed []producer.Message[string]) bool {
 	if p.disk == nil || len(confirmed) == 0 {
 		return true
 	}

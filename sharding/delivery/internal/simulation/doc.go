@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation is a world in virtual time for deliveries: producers, which are the courier of production, and
+// Package simulation is a world in virtual time for deliveries: producers, which are the outbox of production, and
 // entities, which are the inbox and Frame.Handle of production, over a network that loses, doubles, delays and reorders
 // frames and acknowledgements. Entities restart with their memory (it is saved with each message) or without, stand
 // still, close their window, and answer nonsense; producers restart with their queue or without. Where queues are

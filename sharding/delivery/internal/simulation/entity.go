@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
 // An entity: its inbox, and what it has handled since the memory began.
@@ -23,11 +23,11 @@ type entity struct {
 	life  int
 
 	inbox    delivery.Inbox
-	seen     map[string]bool            // What was handled since the memory began.
-	last     map[courier.Session]uint64 // The last number of each session since the memory began.
-	order    map[string]int             // The last of what a producer has sent, since the memory began.
-	still    time.Duration              // The entity handles nothing until then.
-	nonsense time.Duration              // The entity answers nonsense until then.
+	seen     map[string]bool             // What was handled since the memory began.
+	last     map[producer.Session]uint64 // The last number of each session since the memory began.
+	order    map[string]int              // The last of what a producer has sent, since the memory began.
+	still    time.Duration               // The entity handles nothing until then.
+	nonsense time.Duration               // The entity answers nonsense until then.
 }
 
 // begin starts the entity, and anew on another node.
@@ -45,11 +45,11 @@ func (e *entity) begin() {
 		e.inbox = inbox
 		return
 	}
-	e.inbox, e.seen, e.last, e.order = inbox, map[string]bool{}, map[courier.Session]uint64{}, map[string]int{}
+	e.inbox, e.seen, e.last, e.order = inbox, map[string]bool{}, map[producer.Session]uint64{}, map[string]int{}
 }
 
 // receive handles a frame, when the entity gets to it.
-func (e *entity) receive(session courier.Session, encoded []byte, reply func(*courier.Answer)) {
+func (e *entity) receive(session producer.Session, encoded []byte, reply func(*producer.Answer)) {
 	if wait := e.still - e.w.Now(); wait > 0 {
 		e.w.After(wait, func() { e.receive(session, encoded, reply) })
 		return
@@ -100,7 +100,7 @@ func (w *World) skipped(name, to string, after, before int) bool {
 }
 
 // handle notes that a message was handled.
-func (e *entity) handle(session courier.Session, text string) {
+func (e *entity) handle(session producer.Session, text string) {
 	w := e.w
 	w.Counts.Handled++
 	w.handled[text]++

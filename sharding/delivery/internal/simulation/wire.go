@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/delivery"
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
 // Frames as production reads them, and what it answers. They are written here as they are on the wire, by
@@ -21,9 +21,9 @@ type value = *wrapperspb.StringValue
 func codec() sharding.Codec { return delivery.Codec[value](nil) }
 
 // frameOf returns the encoding of a frame.
-func frameOf(f courier.Frame[string]) []byte {
+func frameOf(f producer.Frame[string]) []byte {
 	b := wire.AppendBytes(nil, 1, f.Session[:])
-	for _, l := range f.Letters {
+	for _, l := range f.Messages {
 		message, _ := proto.Marshal(wrapperspb.String(l.Value)) // A text of digits and letters can be encoded.
 		var at int
 		b, at = wire.Begin(b, 2)
@@ -35,7 +35,7 @@ func frameOf(f courier.Frame[string]) []byte {
 }
 
 // replier takes the acknowledgement of an entity.
-type replier struct{ answer courier.Answer }
+type replier struct{ answer producer.Answer }
 
 // Reply implements [delivery.Replier].
 func (r *replier) Reply(message any) error {

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/sharding/delivery/internal/courier"
+	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 	world "github.com/quorate/quorate/simulation"
 )
 
@@ -16,9 +16,9 @@ import (
 // entities in entity.go.
 
 // config is that of all producers.
-func config() courier.Config {
-	return courier.Config{
-		Letters: 60, Bytes: 1 << 20, PerEntity: 25, Frame: 12, FrameBytes: 1 << 10, Calls: 3,
+func config() producer.Config {
+	return producer.Config{
+		Messages: 60, Bytes: 1 << 20, PerEntity: 25, Frame: 12, FrameBytes: 1 << 10, Calls: 3,
 		RetryMin: 50 * time.Millisecond, RetryMax: 5 * time.Second,
 	}
 }
@@ -39,7 +39,7 @@ type World struct {
 	rand      *rand.Rand
 	files     bool // Queues are files.
 	calm      bool
-	producers []*producer
+	producers []*sender
 	entities  []*entity
 	handled   map[string]int    // How often a message was handled, in all.
 	numbers   map[string]uint64 // The number under which a message was sent.
@@ -79,7 +79,7 @@ func build(base world.Options, files bool, entities int, set []func(*world.Optio
 		w.entities = append(w.entities, e)
 	}
 	for i := range producers {
-		p := &producer{w: w, name: fmt.Sprintf("p%d", i), queued: i != 0, sent: map[string]int{}}
+		p := &sender{w: w, name: fmt.Sprintf("p%d", i), queued: i != 0, sent: map[string]int{}}
 		if files && p.queued {
 			p.disk = newBox(p)
 		}
@@ -166,11 +166,11 @@ func (w *World) Finish() error {
 		return err
 	}
 	for _, p := range w.producers {
-		if p.courier == nil {
+		if p.outbox == nil {
 			w.Fail(fmt.Errorf("D6: %s does not run %v after the faults", p.name, recovery))
 			break
 		}
-		if held := p.courier.Held(); held > 0 {
+		if held := p.outbox.Held(); held > 0 {
 			w.Fail(fmt.Errorf("D6: %s holds %d messages %v after the faults", p.name, held, recovery))
 		}
 		for to, n := range p.sent {

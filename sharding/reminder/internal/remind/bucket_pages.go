@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/state/pages"
+	"github.com/quorate/quorate/sharding/state/eventlog"
 )
 
 // Pages: reading one, forgetting one, and the questions, of which two become changes; then what
@@ -39,7 +39,7 @@ func (b *Bucket) opened(now machine.Now, in Opened, out *Outbox) {
 		return
 	}
 	p.state, p.failed, p.why = open, 0, nil
-	p.tail = pages.TailOf(in.Record)
+	p.tail = eventlog.TailOf(in.Record)
 	for _, k := range slices.SortedFunc(maps.Keys(all), Key.Compare) {
 		b.hold(p, all[k], len(AppendReminder(nil, all[k])))
 	}
@@ -218,7 +218,7 @@ func (b *Bucket) saved(now machine.Now, in Saved, out *Outbox) {
 	}
 	p.saving = false
 	if p.snapshot {
-		p.snapshot, p.tail = false, pages.Tail{}
+		p.snapshot, p.tail = false, eventlog.Tail{}
 		return
 	}
 	changes := p.inFlight

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
-	"github.com/quorate/quorate/sharding/state/pages"
+	"github.com/quorate/quorate/sharding/state/eventlog"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
@@ -22,7 +22,7 @@ const (
 	// PageBytes bounds the encoded reminders of a page.
 	PageBytes = 256 << 10
 	// EventsMost is after how many events a snapshot takes their place at the latest.
-	EventsMost = pages.EventsMost
+	EventsMost = eventlog.EventsMost
 	// PerEntity bounds the reminders of one entity.
 	PerEntity = 256
 	// WaitingMost bounds the questions that wait for one page to be read.
@@ -35,9 +35,9 @@ const Form = 1
 // Why a page cannot be read, though the store has answered.
 var (
 	// ErrNewerForm: a newer program has written the page.
-	ErrNewerForm = pages.ErrNewerForm
+	ErrNewerForm = eventlog.ErrNewerForm
 	// ErrUnreadable: the bytes of the page are not what was written.
-	ErrUnreadable = pages.ErrUnreadable
+	ErrUnreadable = eventlog.ErrUnreadable
 )
 
 type pageState uint8
@@ -54,8 +54,8 @@ type page struct {
 	state  pageState
 
 	entries map[Key]*entry
-	bytes   int        // Of the encoded reminders.
-	tail    pages.Tail // In the store, after the last snapshot.
+	bytes   int           // Of the encoded reminders.
+	tail    eventlog.Tail // In the store, after the last snapshot.
 
 	saving   bool
 	snapshot bool     // What is being saved is a snapshot, and no change.
@@ -118,7 +118,7 @@ func (p *page) next() Save {
 	}
 	var b []byte
 	n := 0
-	for n < len(p.queued) && (n == 0 || len(b) < pages.EventBytes) {
+	for n < len(p.queued) && (n == 0 || len(b) < eventlog.EventBytes) {
 		b = p.queued[n].append(b)
 		n++
 	}
@@ -171,7 +171,7 @@ func (p *page) sorted(want func(Key) bool) []*entry {
 // content makes the reminders of a record of the store.
 func content(r store.Record) (map[Key]Reminder, error) {
 	all := map[Key]Reminder{}
-	if err := pages.Fold(r, Form, func(f *wire.Field) error { return apply(all, f) }); err != nil {
+	if err := eventlog.Fold(r, Form, func(f *wire.Field) error { return apply(all, f) }); err != nil {
 		return nil, err
 	}
 	return all, nil

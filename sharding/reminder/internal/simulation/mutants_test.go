@@ -56,7 +56,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			{File: page, Old: "	return p.tail.Due(p.bytes)\n", New: "	return (mutant(NAME) || mutant(\"events are read without their snapshot\")) && p.tail.Events >= 5 || p.tail.Due(p.bytes)\n"},
 		}},
 		{"events are read without their snapshot", []simulationtest.Edit{
-			{File: page, Old: "	if err := pages.Fold(r,", New: "	if mutant(NAME) && len(r.Events) > 0 {\n		r.Snapshot = store.Value{}\n	}\n	if err := pages.Fold(r,"},
+			{File: page, Old: "	if err := eventlog.Fold(r,", New: "	if mutant(NAME) && len(r.Events) > 0 {\n		r.Snapshot = store.Value{}\n	}\n	if err := eventlog.Fold(r,"},
 		}},
 		{"the next time is counted from the delivery", []simulationtest.Edit{
 			{File: reminder, Old: "	last := r.Due + int64(missed)*r.Every\n", New: "	last := r.Due + int64(missed)*r.Every\n	if mutant(NAME) {\n		last = max(wall, r.Due)\n	}\n"},
