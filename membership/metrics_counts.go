@@ -53,7 +53,7 @@ func (m *metrics) passed(component, direction string, message any, size int) {
 // heartbeats began.
 func (m *metrics) sent(component string, message any, size int) {
 	m.passed(component, meter.Transmit, message, size)
-	if sequence := asks(message); sequence != 0 && m.roundTrip.Enabled(m.node.ctx) {
+	if sequence := asks(message); sequence != 0 && m.roundTrip.Enabled(m.node.life.ctx) {
 		m.beats.begun(sequence, m.node.clock.Instant())
 	}
 }
@@ -99,10 +99,10 @@ func (c metered) Decode(b []byte) (any, error) {
 	}
 	m := c.metrics
 	m.passed(c.component, meter.Receive, message, len(b))
-	if reply, ok := message.(protocol.HeartbeatReply); ok && reply.Known && m.roundTrip.Enabled(m.node.ctx) {
+	if reply, ok := message.(protocol.HeartbeatReply); ok && reply.Known && m.roundTrip.Enabled(m.node.life.ctx) {
 		now := m.node.clock.Instant()
 		if at, known := m.beats.at(reply.Sequence); known {
-			m.roundTrip.Record(m.node.ctx, now.Sub(at).Seconds())
+			m.roundTrip.Record(m.node.life.ctx, now.Sub(at).Seconds())
 		}
 	}
 	return message, nil

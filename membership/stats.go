@@ -30,8 +30,8 @@ type Stats struct {
 // counters are what a node counts itself, besides its driver and its transport. Any
 // goroutine may count and read.
 type counters struct {
-	unsent, undecodable, oversize, refused, unheard atomic.Uint64
-	machine                                         latest
+	unsent, refused atomic.Uint64
+	machine         latest
 }
 
 // latest has the counters of the membership machine after its last step, nil before the

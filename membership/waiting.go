@@ -164,12 +164,12 @@ func (n *Node) Strangers() []Stranger {
 // [Node.Err] or [ErrClosed] the cluster may have been founded all the same; the decisions
 // with the topic "join" tell.
 func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
-	if n.Waiting() == nil && n.View().Member() == nil && n.running() {
+	if n.Waiting() == nil && n.View().Member() == nil && n.life.running() {
 		return gossip.ClusterID{}, fmt.Errorf("%w: this node has not waited for a cluster for so long that others had the time to answer", ErrFormRefused)
 	}
 	id, answered := n.lookout.forms.ask()
 	defer n.lookout.forms.forget(id)
-	if err := n.command(ctx, protocol.Form{ID: id}); err != nil {
+	if err := n.commands.give(ctx, protocol.Form{ID: id}); err != nil {
 		return gossip.ClusterID{}, err
 	}
 	select {
@@ -178,19 +178,9 @@ func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
 			return gossip.ClusterID{}, fmt.Errorf("%w: %s", ErrFormRefused, a.Reason)
 		}
 		return a.Cluster, n.await(ctx, func(m *gossip.Member) bool { return m != nil })
-	case <-n.done:
-		return gossip.ClusterID{}, cmp.Or(n.err, ErrClosed)
+	case <-n.life.done:
+		return gossip.ClusterID{}, cmp.Or(n.life.err, ErrClosed)
 	case <-ctx.Done():
 		return gossip.ClusterID{}, context.Cause(ctx)
-	}
-}
-
-// running reports whether the node has not begun to end.
-func (n *Node) running() bool {
-	select {
-	case <-n.stopping:
-		return false
-	default:
-		return true
 	}
 }
