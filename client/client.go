@@ -51,7 +51,7 @@ type Client struct {
 
 	mu     sync.Mutex // Guards what follows. Held for steps of the machine, and never while anything is sent.
 	broker *broker.Broker
-	out    broker.Out
+	out    broker.Output
 	room   chan struct{} // Closed, and replaced, when there is room for requests that found none.
 	ready  chan struct{} // Closed when the first node is connected.
 	isUp   bool

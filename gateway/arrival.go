@@ -18,7 +18,7 @@ import (
 )
 
 // gRPC collects a message before anybody sees it, whatever it has room for. So what has come of messages is counted
-// below it, at the frames of HTTP/2 ([inflow.Read], above TLS), for each call that [Server.tap] has let in
+// below it, at the frames of HTTP/2 ([frameConn.Read], above TLS), for each call that [Server.tap] has let in
 // ([arrivals.begin]). Beyond a bound of a connection, of a host or of all the call gives way that has most
 // ([arrivals.crowd]). The handler takes a message out of the counts when it has it ([arrival.take]); a message that
 // does not come in its time ends its call ([arrivals.sweep]).
@@ -46,8 +46,8 @@ type arrivals struct {
 
 	mu    sync.Mutex // Guards what follows, and the counts of each connection and call.
 	bytes int
-	hosts map[string]int       // Bytes by host.
-	open  map[*inflow]struct{} // On which a call has begun.
+	hosts map[string]int          // Bytes by host.
+	open  map[*frameConn]struct{} // On which a call has begun.
 }
 
 // newArrivals bounds what arrives: all of it, half for a host and a quarter for a connection, but two of the largest
@@ -56,13 +56,13 @@ func newArrivals(all, message int, count func(error)) *arrivals {
 	least := 2 * (message + callBytes)
 	return &arrivals{
 		conn: max(all/4, least), host: max(all/2, least), all: max(all, least), count: count,
-		hosts: map[string]int{}, open: map[*inflow]struct{}{},
+		hosts: map[string]int{}, open: map[*frameConn]struct{}{},
 	}
 }
 
-// inflow is a connection whose frames are followed. gRPC reads each frame by itself, so that the frame which is being
-// read is the one that gRPC looks at.
-type inflow struct {
+// frameConn is a connection whose frames are followed. gRPC reads each frame by itself, so that the frame which is
+// being read is the one that gRPC looks at.
+type frameConn struct {
 	net.Conn
 
 	in   *bufio.Reader
@@ -86,22 +86,22 @@ const (
 	flagPadded   = 8
 )
 
-func (a *arrivals) follow(conn net.Conn, g *gate.Conn) *inflow {
-	return &inflow{Conn: conn, in: bufio.NewReaderSize(conn, readBuffer), of: a, gate: g, skip: prefaceBytes, calls: map[uint32]*arrival{}}
+func (a *arrivals) follow(conn net.Conn, g *gate.Conn) *frameConn {
+	return &frameConn{Conn: conn, in: bufio.NewReaderSize(conn, readBuffer), of: a, gate: g, skip: prefaceBytes, calls: map[uint32]*arrival{}}
 }
 
 // inflowAddr carries the connection to the calls on it.
 type inflowAddr struct {
 	net.Addr
 
-	conn *inflow
+	conn *frameConn
 }
 
 // RemoteAddr returns the address of the client.
-func (f *inflow) RemoteAddr() net.Addr { return inflowAddr{f.Conn.RemoteAddr(), f} }
+func (f *frameConn) RemoteAddr() net.Addr { return inflowAddr{f.Conn.RemoteAddr(), f} }
 
 // Close ends the counting too.
-func (f *inflow) Close() error {
+func (f *frameConn) Close() error {
 	f.of.mu.Lock()
 	for _, c := range f.calls {
 		f.of.drop(c)
@@ -112,7 +112,7 @@ func (f *inflow) Close() error {
 }
 
 // Read follows the frames in what is read.
-func (f *inflow) Read(b []byte) (int, error) {
+func (f *frameConn) Read(b []byte) (int, error) {
 	n, err := f.in.Read(b)
 	for rest := b[:n]; len(rest) > 0; {
 		switch {
@@ -135,7 +135,7 @@ func (f *inflow) Read(b []byte) (int, error) {
 }
 
 // begin takes the head of a frame.
-func (f *inflow) begin() {
+func (f *frameConn) begin() {
 	f.skip = int(binary.BigEndian.Uint32(f.head) >> 8)
 	f.stream = binary.BigEndian.Uint32(f.head[5:]) &^ (1 << 31)
 	if f.head[3] == typeData {
@@ -147,7 +147,7 @@ func (f *inflow) begin() {
 
 // arrival is what has come of the messages of a call.
 type arrival struct {
-	conn   *inflow
+	conn   *frameConn
 	stream uint32
 	end    context.CancelCauseFunc
 	once   bool // The call has one message, which is awaited from the beginning.
@@ -168,7 +168,7 @@ func arrivalOf(ctx context.Context) *arrival {
 }
 
 // inflowOf returns the connection of a call; nil where it is none of the listener's.
-func inflowOf(ctx context.Context) *inflow {
+func inflowOf(ctx context.Context) *frameConn {
 	if p, ok := peer.FromContext(ctx); ok {
 		if at, ok := p.Addr.(inflowAddr); ok {
 			return at.conn
@@ -178,7 +178,7 @@ func inflowOf(ctx context.Context) *inflow {
 }
 
 // begin counts the call whose head is being read, until its context ends.
-func (a *arrivals) begin(ctx context.Context, f *inflow, once bool) context.Context {
+func (a *arrivals) begin(ctx context.Context, f *frameConn, once bool) context.Context {
 	ctx, end := context.WithCancelCause(ctx)
 	c := &arrival{conn: f, stream: f.stream, end: end, once: once}
 	a.mu.Lock()
@@ -209,7 +209,7 @@ func (c *arrival) take(bytes int) {
 }
 
 // add counts bytes of a call. Those of a call that was refused or is over are nobody's: gRPC drops them.
-func (a *arrivals) add(f *inflow, stream uint32, bytes int) {
+func (a *arrivals) add(f *frameConn, stream uint32, bytes int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := f.calls[stream]; c != nil {
@@ -236,7 +236,7 @@ func (a *arrivals) grow(c *arrival, bytes int) {
 }
 
 // fullest returns the connection with most bytes: of a host, if that has more than it may, else of the host with most.
-func (a *arrivals) fullest(host string) (most *inflow) {
+func (a *arrivals) fullest(host string) (most *frameConn) {
 	if a.hosts[host] <= a.host {
 		for other, bytes := range a.hosts {
 			if bytes > a.hosts[host] || bytes == a.hosts[host] && other < host {
@@ -253,7 +253,7 @@ func (a *arrivals) fullest(host string) (most *inflow) {
 }
 
 // largest returns the call of which most has come, the latest of several.
-func (f *inflow) largest() (most *arrival) {
+func (f *frameConn) largest() (most *arrival) {
 	for _, c := range f.calls {
 		if most == nil || c.bytes > most.bytes || c.bytes == most.bytes && c.stream > most.stream {
 			most = c
@@ -303,15 +303,15 @@ func (a *arrivals) held() int {
 	return a.bytes
 }
 
-// followed are credentials whose connections are followed.
-type followed struct {
+// frameCredentials are credentials whose connections are followed.
+type frameCredentials struct {
 	credentials.TransportCredentials
 
 	of *arrivals
 }
 
 // ServerHandshake shakes hands.
-func (f followed) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (f frameCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, auth, err := f.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, err
@@ -320,6 +320,6 @@ func (f followed) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 }
 
 // Clone copies the credentials.
-func (f followed) Clone() credentials.TransportCredentials {
-	return followed{f.TransportCredentials.Clone(), f.of}
+func (f frameCredentials) Clone() credentials.TransportCredentials {
+	return frameCredentials{f.TransportCredentials.Clone(), f.of}
 }

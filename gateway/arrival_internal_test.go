@@ -56,7 +56,7 @@ func newYard(t *testing.T) *yard {
 }
 
 // connect returns a connection from a host, and its other end.
-func (y *yard) connect(host string) (*inflow, net.Conn) {
+func (y *yard) connect(host string) (*frameConn, net.Conn) {
 	y.t.Helper()
 	client, far := net.Pipe()
 	y.t.Cleanup(func() { _ = client.Close() })
@@ -67,7 +67,7 @@ func (y *yard) connect(host string) (*inflow, net.Conn) {
 }
 
 // call begins a call of which some KiB come, with what it counts by itself.
-func (y *yard) call(f *inflow, stream uint32, kib int, once bool) context.Context {
+func (y *yard) call(f *frameConn, stream uint32, kib int, once bool) context.Context {
 	f.stream = stream
 	ctx := y.of.begin(y.t.Context(), f, once)
 	y.of.add(f, stream, kib<<10-callBytes)

@@ -14,25 +14,24 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// The part that a gateway has in the leave of its node: a component of the node, whose machine is [departure], holds
+// The part that a gateway has in the leave of its node: a component of the node, whose machine is [leaveMachine], holds
 // the node until no client has requests there any more; [Server.depart] carries out what the machine wants.
 
-// departure is the machine. It tells the gateway to end its exchanges when the node leaves, and lets the node go when
-// that is done.
-type departure struct {
+// leaveMachine tells the gateway to end its exchanges when the node leaves, and lets the node go when that is done.
+type leaveMachine struct {
 	name          string
 	leaving, done bool
 }
 
 type (
-	// dismiss is the effect that has the gateway end its exchanges.
-	dismiss struct{}
-	// dismissed is the input that says that they are over.
-	dismissed struct{}
+	// endExchanges is the effect that has the gateway end its exchanges.
+	endExchanges struct{}
+	// exchangesEnded is the input that says that they are over.
+	exchangesEnded struct{}
 )
 
 // Step implements [machine.Machine].
-func (d *departure) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
+func (d *leaveMachine) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	before := d.leaving && d.done
 	switch in := in.(type) {
 	case machine.Started:
@@ -40,9 +39,9 @@ func (d *departure) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	case component.Changed:
 		if me := in.State.Member(in.Self); me != nil && me.Status >= gossip.Leaving && !d.leaving {
 			d.leaving = true
-			out.Add(dismiss{})
+			out.Add(endExchanges{})
 		}
-	case dismissed:
+	case exchangesEnded:
 		d.done = true
 	}
 	if d.leaving && d.done && !before {
@@ -59,7 +58,7 @@ func (s *Server) attach() error {
 			name = fmt.Sprintf("gateway-%d", i)
 		}
 		handle, err := node.Attach(membership.Attachment{
-			Component: machine.Component{Name: name, Machine: &departure{name: name}},
+			Component: machine.Component{Name: name, Machine: &leaveMachine{name: name}},
 			Other:     func(machine.Effect) { close(leaving) }, // The machine wants it once.
 		})
 		switch {
@@ -85,5 +84,5 @@ func (s *Server) depart(leaving <-chan struct{}, handle *machine.Handle) {
 	case <-s.going:
 	}
 	s.end()
-	_ = handle.PostWait(context.Background(), dismissed{}) // An error says that the node has ended.
+	_ = handle.PostWait(context.Background(), exchangesEnded{}) // An error says that the node has ended.
 }

@@ -229,7 +229,7 @@ func (s *Server) start(listener net.Listener) error {
 // options are those of gRPC.
 func (s *Server) options(security credentials.TransportCredentials, largest int) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.Creds(followed{security, s.arrivals}), grpc.ReadBufferSize(0), // See inflow.
+		grpc.Creds(frameCredentials{security, s.arrivals}), grpc.ReadBufferSize(0), // See frameConn.
 		grpc.InTapHandle(s.tap), grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
 		grpc.ConnectionTimeout(handshakeTimeout), grpc.MaxRecvMsgSize(largest), grpc.MaxHeaderListSize(headBytesMax),
 		grpc.MaxConcurrentStreams(callsMax), grpc.InitialWindowSize(streamWindow), grpc.InitialConnWindowSize(4 * streamWindow),

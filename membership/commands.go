@@ -15,7 +15,7 @@ import (
 // commands feeds what the program wants to the membership machine, and waits for its answers.
 type commands struct {
 	machine *machine.Handle
-	life    *life
+	life    *lifecycle
 	orders  asked[protocol.Commanded] // Commands about members that wait for an answer.
 }
 

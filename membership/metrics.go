@@ -41,8 +41,8 @@ const (
 type metrics struct {
 	node    *Node
 	traffic sync.Map // Of tallyKey to *tally.
-	beats   beats
-	lapses  lapses
+	beats   heartbeats
+	lapses  standingLosses
 	inquiry meter.Inquiry[protocol.Examined]
 	stops   []func()
 

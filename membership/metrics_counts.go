@@ -82,9 +82,9 @@ func hyphenated(name string) string {
 	return b.String()
 }
 
-// metered is the codec of a component that counts received messages. Sent messages are
+// meteredCodec is the codec of a component that counts received messages. Sent messages are
 // counted when a lane has taken them.
-type metered struct {
+type meteredCodec struct {
 	machine.Codec
 
 	component string
@@ -92,7 +92,7 @@ type metered struct {
 }
 
 // Decode decodes a message and counts it.
-func (c metered) Decode(b []byte) (any, error) {
+func (c meteredCodec) Decode(b []byte) (any, error) {
 	message, err := c.Codec.Decode(b)
 	if err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func (c metered) Decode(b []byte) (any, error) {
 	return message, nil
 }
 
-// beats remembers when the last rounds of heartbeats began. An answer to an older round
+// heartbeats remembers when the last rounds of heartbeats began. An answer to an older round
 // says nothing about round trips.
-type beats struct {
+type heartbeats struct {
 	mu   sync.Mutex
 	last [64]struct {
 		sequence uint64
@@ -119,7 +119,7 @@ type beats struct {
 }
 
 // begun notes when a round began: with the first of its heartbeats.
-func (b *beats) begun(sequence uint64, at machine.Instant) {
+func (b *heartbeats) begun(sequence uint64, at machine.Instant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := &b.last[sequence%uint64(len(b.last))]; r.sequence != sequence {
@@ -128,16 +128,16 @@ func (b *beats) begun(sequence uint64, at machine.Instant) {
 }
 
 // at returns when a round began, if it is remembered.
-func (b *beats) at(sequence uint64) (machine.Instant, bool) {
+func (b *heartbeats) at(sequence uint64) (machine.Instant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.last[sequence%uint64(len(b.last))]
 	return r.at, sequence != 0 && r.sequence == sequence
 }
 
-// lapses counts how often the standing was lost. That a standing has run out is noticed
+// standingLosses counts how often the standing was lost. That a standing has run out is noticed
 // by the next proof of standing, or by the next collection.
-type lapses struct {
+type standingLosses struct {
 	mu    sync.Mutex
 	until machine.Instant // When the standing that is not known to be lost runs out; 0 if there is none.
 	n     uint64
@@ -145,7 +145,7 @@ type lapses struct {
 
 // moved takes a new end of the standing. A standing that is given up in order is not
 // lost.
-func (l *lapses) moved(now machine.Instant, e component.Standing) {
+func (l *standingLosses) moved(now machine.Instant, e component.Standing) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.look(now)
@@ -160,14 +160,14 @@ func (l *lapses) moved(now machine.Instant, e component.Standing) {
 }
 
 // count returns how often the standing was lost.
-func (l *lapses) count(now machine.Instant) uint64 {
+func (l *standingLosses) count(now machine.Instant) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.look(now)
 	return l.n
 }
 
-func (l *lapses) look(now machine.Instant) {
+func (l *standingLosses) look(now machine.Instant) {
 	if l.until != 0 && now > l.until {
 		l.until = 0
 		l.n++

@@ -57,10 +57,10 @@ type Node struct {
 	strangers strangers
 	hub       hub
 	decisions Decisions
-	intake    intake
+	admission admission
 	metrics   *metrics
-	lookout   lookout
-	seeking   seeking
+	report    joinReport
+	search    search
 	judge     fd.Judge // Nil: the failure detectors of the machine decide.
 	loaded    loadedDownings
 	builtIns  downing.Catalogue // Strategies that need no provider.
@@ -69,7 +69,7 @@ type Node struct {
 	commands    commands
 	attached    sync.Map // Component name to Attachment.
 
-	life     life
+	life     lifecycle
 	clients  sync.WaitGroup // Goroutines that serve effects of the machines.
 	counters counters
 }
@@ -159,7 +159,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	}
 	n.life.begin()
 	n.limited = machine.LimitLog(n.log)
-	n.intake = intake{ctx: n.life.ctx, limited: n.limited, source: n.Source, view: n.View, large: make(chan struct{}, largeAtATime)}
+	n.admission = admission{ctx: n.life.ctx, limited: n.limited, source: n.Source, view: n.View, large: make(chan struct{}, largeAtATime)}
 	n.connections = connections{self: self, log: n.log, limited: n.limited, source: n.Source}
 	n.loaded.log = n.log
 	n.standing.clock, n.decisions.clock, n.disk.log = n.clock, n.clock, n.log
@@ -173,7 +173,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
 		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
-		Known:     n.intake.known, Roles: n.roles,
+		Known:     n.admission.known, Roles: n.roles,
 	}
 	n.driver = machine.NewDriver(n.ports(), 0)
 	if err := n.disk.open(cfg); err != nil {
@@ -229,7 +229,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
-	bootstrapper, err := n.seeking.open(cfg, o, n.self.Address)
+	bootstrapper, err := n.search.open(cfg, o, n.self.Address)
 	if err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		return err
 	}
 	n.machine, err = n.Attach(Attachment{Component: machine.Component{
-		Name: ComponentName, Service: protocol.Service, Machine: &counted{m, &n.counters.machine}, Codec: wire.Codec{},
+		Name: ComponentName, Service: protocol.Service, Machine: &countedMachine{m, &n.counters.machine}, Codec: wire.Codec{},
 	}})
 	n.connections.machine, n.commands = n.machine, commands{machine: n.machine, life: &n.life}
 	return err
@@ -298,7 +298,7 @@ func (n *Node) Subscribe() *Subscription { return n.hub.subscribe() }
 func (n *Node) Stats() Stats {
 	c, m := &n.counters, n.counters.machine.load()
 	return Stats{
-		Unsent: c.unsent.Load(), Undecodable: n.intake.undecodable.Load(), Oversize: n.intake.oversize.Load(),
+		Unsent: c.unsent.Load(), Undecodable: n.admission.undecodable.Load(), Oversize: n.admission.oversize.Load(),
 		Refused: c.refused.Load(), Unheard: n.connections.unheard.Load(), Strangers: n.strangers.count.Load(),
 		Rounds: m.Rounds, Pushes: m.Pushes, Marks: m.Marks, Clears: m.Clears,
 		Driver: n.driver.Stats(), Transport: n.transport.Counters(),
@@ -316,7 +316,7 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
-	if n.seeking.found != nil {
+	if n.search.found != nil {
 		return errors.New("membership: this node looks contact points up: membership.discovery.methods says how")
 	}
 	if len(addresses) == 0 {

@@ -48,7 +48,7 @@ type Attachment struct {
 // has ended returns [ErrClosed].
 func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 	if a.Component.Codec != nil {
-		a.Component.Codec = metered{a.Component.Codec, a.Component.Name, n.metrics}
+		a.Component.Codec = meteredCodec{a.Component.Codec, a.Component.Name, n.metrics}
 	}
 	if _, taken := n.attached.LoadOrStore(a.Component.Name, a); taken {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, machine.ErrTaken)
@@ -64,7 +64,7 @@ func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, err)
 	}
 	if a.Component.Service != 0 {
-		h := n.intake.receiver(a.Component, handle)
+		h := n.admission.receiver(a.Component, handle)
 		if a.Component.Service != protocol.Service { // By which a node becomes a member.
 			h = n.strangers.keepOut(a.Component.Service, h)
 		}
@@ -82,7 +82,7 @@ func (n *Node) Notices(f func(transport.Notice)) { n.connections.listen(f) }
 // until the news that its peer has joined has come, and then drops and counts the peer's
 // frames, see [Stats].
 func (n *Node) Transport() transport.Transport {
-	return enclosed{n.transport, &n.strangers, n.life.ctx}
+	return membersTransport{n.transport, &n.strangers, n.life.ctx}
 }
 
 // Clock returns the clock by which the node's machines are stepped.
@@ -119,7 +119,7 @@ func (n *Node) send(c *machine.Component, s machine.Send) {
 		n.log.Debug("message not sent", "to", s.To.String(), "component", c.Name, "error", err)
 		return
 	}
-	n.intake.sent(s.To, s.Message)
+	n.admission.sent(s.To, s.Message)
 	n.metrics.sent(c.Name, s.Message, size)
 }
 
@@ -144,10 +144,10 @@ func (n *Node) call(ctx context.Context, component string, c machine.Call) (any,
 		return nil, n.disk.remember(c.Request.(protocol.Record))
 	}
 	if component == ComponentName && c.Port == protocol.CallLookup {
-		return n.seeking.lookUp(ctx, c.Request.(discovery.Query))
+		return n.search.lookUp(ctx, c.Request.(discovery.Query))
 	}
 	if component == ComponentName && c.Port == protocol.CallJoinDecider {
-		return n.seeking.decide(ctx, c.Request.(bootstrap.Observations))
+		return n.search.decide(ctx, c.Request.(bootstrap.Observations))
 	}
 	if component == ComponentName && c.Port == protocol.CallFailureDetector {
 		return judgedBy(ctx, n.judge, c.Request.(fd.Batch))
@@ -210,8 +210,8 @@ func (n *Node) membershipEvent(event any) {
 	switch e := event.(type) {
 	case component.Changed:
 		n.strangers.learn(e.State)
-		n.lookout.waiting.Store(nil)
-		n.seeking.joined()
+		n.report.waiting.Store(nil)
+		n.search.joined()
 		view := viewOf(e)
 		prev, events := n.hub.advance(view)
 		n.decisions.journal.advanced(prev, view, events)
@@ -235,22 +235,22 @@ func (n *Node) membershipEvent(event any) {
 			n.limited.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
-		w := n.lookout.wait(e, n.seeking.found != nil, n.clock.Now().Wall)
+		w := n.report.wait(e, n.search.found != nil, n.clock.Now().Wall)
 		n.log.Info(gossip.Escape("this node waits to join: "+w.Reason), "voters", w.voters(), "cure", w.Cure)
 	case protocol.Sought:
-		n.seeking.sought(e, n.clock.Now().Wall)
+		n.search.sought(e, n.clock.Now().Wall)
 		if n.View().Member() != nil {
-			n.seeking.joined()
+			n.search.joined()
 		}
 	case protocol.FormAnswered:
-		n.lookout.forms.answer(e.ID, e)
+		n.report.forms.answer(e.ID, e)
 	case protocol.Commanded:
 		n.commands.orders.answer(e.ID, e)
 	case protocol.RecordLost:
-		n.lookout.recordLost.Store(true)
+		n.report.recordLost.Store(true)
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)
 	case protocol.Strangers:
-		for _, s := range n.lookout.meet(e) {
+		for _, s := range n.report.meet(e) {
 			n.limited.Warn(gossip.Escape("a node of another cluster answers: "+s.Reason), "peer", s.Node.String(), "cluster", s.Cluster.String())
 		}
 	case protocol.FoundedWithout:

@@ -50,7 +50,7 @@ func TestFewLargeMessagesAreHeldDecoded(t *testing.T) {
 		require.NoError(t, err)
 		driver.Start()
 		view := View{State: gossip.New(gossip.ClusterID{})}
-		in := &intake{ctx: t.Context(), view: func() View { return view }, large: make(chan struct{}, largeAtATime)}
+		in := &admission{ctx: t.Context(), view: func() View { return view }, large: make(chan struct{}, largeAtATime)}
 		in.sent(visitor(1), protocol.JoinRequest{})
 		welcome, err := wire.Codec{}.Append(nil, protocol.Welcome{Attempt: 1, State: gossip.New(gossip.ClusterID{Born: 1, Nonce: 1})})
 		require.NoError(t, err)

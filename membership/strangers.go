@@ -51,13 +51,13 @@ type strangers struct {
 	count atomic.Uint64
 
 	mu    sync.Mutex // Guards all below.
-	seen  map[gossip.NodeID]*visit
+	seen  map[gossip.NodeID]*strangerTraffic
 	news  chan struct{} // Closed with the next state; nil while no goroutine waits.
 	ended bool
 }
 
-// visit is what a stranger has sent since the last line about it.
-type visit struct {
+// strangerTraffic is what a stranger has sent since the last line about it.
+type strangerTraffic struct {
 	frames  uint64
 	service transport.Service // Service of the last frame.
 	source  transport.Source
@@ -153,11 +153,11 @@ func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 		return
 	case v == nil:
 		if s.seen == nil {
-			s.seen = make(map[gossip.NodeID]*visit)
+			s.seen = make(map[gossip.NodeID]*strangerTraffic)
 		}
 		// The function of the timer runs on a goroutine of the runtime for the time of
 		// one line.
-		v = &visit{source: s.source(from)}
+		v = &strangerTraffic{source: s.source(from)}
 		v.timer = time.AfterFunc(strangerGrace, func() { s.tell(from, v) })
 		s.seen[from] = v
 	}
@@ -166,7 +166,7 @@ func (s *strangers) note(from gossip.NodeID, service transport.Service) {
 
 // tell logs what a stranger has sent, unless it has turned out to be a member, and again
 // for as long as the stranger keeps sending.
-func (s *strangers) tell(from gossip.NodeID, v *visit) {
+func (s *strangers) tell(from gossip.NodeID, v *strangerTraffic) {
 	known := s.familiar(from)
 	s.mu.Lock()
 	frames, service := v.frames, v.service
@@ -203,8 +203,8 @@ func (s *strangers) end() {
 	}
 }
 
-// enclosed is a transport whose handlers get only the frames of members.
-type enclosed struct {
+// membersTransport is a transport whose handlers get only the frames of members.
+type membersTransport struct {
 	transport.Transport
 
 	strangers *strangers
@@ -212,7 +212,7 @@ type enclosed struct {
 }
 
 // Handle registers the handler of a service, for the frames of members.
-func (t enclosed) Handle(s transport.Service, h transport.Handler) {
+func (t membersTransport) Handle(s transport.Service, h transport.Handler) {
 	if s != protocol.Service && h != nil {
 		h = t.strangers.keepWaiting(t.ctx, s, h)
 	}

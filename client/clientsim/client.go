@@ -78,7 +78,7 @@ type Client struct {
 	cfg    client.Config
 	began  time.Duration
 	broker *broker.Broker
-	out    broker.Out
+	out    broker.Output
 	links  []*link
 	room   []*Request // Have found no room.
 	closed bool

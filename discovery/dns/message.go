@@ -223,8 +223,8 @@ func seconds(ttl uint32) time.Duration {
 	return time.Duration(ttl) * time.Second
 }
 
-// followed is the part of a reply about one name and one type of record.
-type followed struct {
+// recordSet is the part of a reply about one name and one type of record.
+type recordSet struct {
 	// end is the name behind all aliases of the reply, the name itself if there are none.
 	end string
 	// aliases counts the aliases between the name and the end.
@@ -238,8 +238,8 @@ type followed struct {
 
 // follow finds the records of a type for a name, over the aliases that the reply has.
 // Records of other names are passed over: they were not asked for.
-func (r *reply) follow(name string, kind dnsmessage.Type) (followed, error) {
-	f := followed{end: name, ttl: time.Duration(ttlSecondsMax) * time.Second}
+func (r *reply) follow(name string, kind dnsmessage.Type) (recordSet, error) {
+	f := recordSet{end: name, ttl: time.Duration(ttlSecondsMax) * time.Second}
 	aliases := map[string]record{}
 	for _, rec := range r.answers {
 		if rec.kind == dnsmessage.TypeCNAME {
@@ -255,9 +255,9 @@ func (r *reply) follow(name string, kind dnsmessage.Type) (followed, error) {
 		f.end, f.ttl, f.aliases = alias.target, min(f.ttl, alias.ttl), f.aliases+1
 		switch {
 		case visited[f.end]:
-			return followed{}, fmt.Errorf("%w at %s", errAliasLoop, f.end)
+			return recordSet{}, fmt.Errorf("%w at %s", errAliasLoop, f.end)
 		case f.aliases > aliasesMax:
-			return followed{}, fmt.Errorf("%w behind %s", errAliasChain, name)
+			return recordSet{}, fmt.Errorf("%w behind %s", errAliasChain, name)
 		}
 		visited[f.end] = true
 	}

@@ -99,18 +99,18 @@ type Ended struct {
 	Result
 }
 
-// Out is what the driver does after a step.
-type Out struct {
+// Output is what the driver does after a step.
+type Output struct {
 	Ended []Ended
 	Wake  []int // Nodes whose writers have something to take.
 	Room  bool  // There is room for requests that found none.
 }
 
 // reset empties the list for the next step.
-func (o *Out) reset() { o.Ended, o.Wake, o.Room = o.Ended[:0], o.Wake[:0], false }
+func (o *Output) reset() { o.Ended, o.Wake, o.Room = o.Ended[:0], o.Wake[:0], false }
 
 // wake has the writer of a node called, once.
-func (o *Out) wake(node int) {
+func (o *Output) wake(node int) {
 	if !slices.Contains(o.Wake, node) {
 		o.Wake = append(o.Wake, node)
 	}
@@ -168,7 +168,7 @@ func New(cfg Config) *Broker {
 
 // Submit takes a request, or reports that too many wait. The driver offers it again when a step says that
 // there is room.
-func (d *Broker) Submit(r *Request, out *Out) (taken bool) {
+func (d *Broker) Submit(r *Request, out *Output) (taken bool) {
 	out.reset()
 	if d.closed {
 		d.count++
@@ -203,7 +203,7 @@ func (d *Broker) Count() int { return d.count }
 func (d *Broker) Waiting() (requests, bytes int) { return d.queued, d.bytes }
 
 // enqueue gives a request to a node that has room, or reports that none has.
-func (d *Broker) enqueue(r *Request, out *Out) bool {
+func (d *Broker) enqueue(r *Request, out *Output) bool {
 	at := d.choose(r)
 	if at < 0 {
 		return false
@@ -276,7 +276,7 @@ func (d *Broker) learn(r *Request, by int, o Outcome) {
 
 // Take hands the requests of a node to its writer, of so many bytes unless it is one. They count as
 // handled from then on, until the node says otherwise.
-func (d *Broker) Take(now Instant, at int, most int, into []*Request, out *Out) []*Request {
+func (d *Broker) Take(now Instant, at int, most int, into []*Request, out *Output) []*Request {
 	out.reset()
 	n := &d.nodes[at]
 	if !n.open() {
@@ -304,7 +304,7 @@ func (d *Broker) Take(now Instant, at int, most int, into []*Request, out *Out) 
 
 // Heard takes the outcomes that a node has sent. One that belongs to no request is dropped: the request
 // was given up, or the node is wrong.
-func (d *Broker) Heard(now Instant, at int, outcomes []Outcome, out *Out) {
+func (d *Broker) Heard(now Instant, at int, outcomes []Outcome, out *Output) {
 	out.reset()
 	n := &d.nodes[at]
 	n.heard, n.suspect = now, false
@@ -355,7 +355,7 @@ func (d *Broker) requeue(r *Request) {
 }
 
 // dispatch gives requests that wait to nodes that have room.
-func (d *Broker) dispatch(out *Out) {
+func (d *Broker) dispatch(out *Output) {
 	kept := d.waiting[:0]
 	for i, r := range d.waiting {
 		if d.spent(r) {
@@ -380,7 +380,7 @@ func (d *Broker) dispatch(out *Out) {
 }
 
 // offerRoom says that there is room, if a request has found none.
-func (d *Broker) offerRoom(out *Out) {
+func (d *Broker) offerRoom(out *Output) {
 	if d.full && d.queued < d.cfg.Queued && (d.queued == 0 || d.bytes < d.cfg.Bytes) {
 		d.full, out.Room = false, true
 	}
@@ -404,7 +404,7 @@ func (d *Broker) spent(r *Request) bool {
 }
 
 // Cancel ends a request whose program does not wait any longer; false if it has ended already.
-func (d *Broker) Cancel(r *Request, out *Out) bool {
+func (d *Broker) Cancel(r *Request, out *Output) bool {
 	out.reset()
 	switch r.at {
 	case placeNone:
@@ -442,7 +442,7 @@ func (d *Broker) unsent(r *Request) Result {
 }
 
 // end ends a request.
-func (d *Broker) end(r *Request, result Result, out *Out) {
+func (d *Broker) end(r *Request, result Result, out *Output) {
 	if r.at == placeWaiting || r.at == placeQueued {
 		d.queued--
 		d.bytes -= len(r.Payload)
@@ -453,7 +453,7 @@ func (d *Broker) end(r *Request, result Result, out *Out) {
 }
 
 // Up says that a node is connected, and what it takes. A node that was connected must be down before.
-func (d *Broker) Up(now Instant, at int, name string, window int, out *Out) {
+func (d *Broker) Up(now Instant, at int, name string, window int, out *Output) {
 	out.reset()
 	n := &d.nodes[at]
 	n.up, n.going, n.suspect, n.refused, n.window, n.heard = true, false, false, false, max(window, 1), now
@@ -466,7 +466,7 @@ func (d *Broker) Up(now Instant, at int, name string, window int, out *Out) {
 }
 
 // Going says that a node takes no further requests. Those that it has are answered.
-func (d *Broker) Going(at int, out *Out) {
+func (d *Broker) Going(at int, out *Output) {
 	out.reset()
 	d.nodes[at].going = true
 	d.giveBack(at)
@@ -485,7 +485,7 @@ func (d *Broker) banned() bool {
 
 // Down says that the connection to a node has ended, or could not be made, and why; refused: since this
 // client may not ask. If that is so of all nodes, what waits ends: it would wait in vain.
-func (d *Broker) Down(at int, why string, refused bool, out *Out) {
+func (d *Broker) Down(at int, why string, refused bool, out *Output) {
 	out.reset()
 	n := &d.nodes[at]
 	n.up, n.refused = false, refused
@@ -522,7 +522,7 @@ func (d *Broker) giveBack(at int) {
 }
 
 // Close ends all requests, and those that come later at once.
-func (d *Broker) Close(out *Out) {
+func (d *Broker) Close(out *Output) {
 	out.reset()
 	d.closed = true
 	for at := range d.nodes {
@@ -550,7 +550,7 @@ func (d *Broker) Close(out *Out) {
 
 // Overdue ends the requests whose deadlines have passed, and gives those that have rested to nodes again. The
 // driver calls it a few times a second.
-func (d *Broker) Overdue(now Instant, out *Out) {
+func (d *Broker) Overdue(now Instant, out *Output) {
 	out.reset()
 	var late []*Request
 	look := func(r *Request) {

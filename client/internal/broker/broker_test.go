@@ -21,7 +21,7 @@ type world struct {
 	d        *broker.Broker
 	cfg      broker.Config
 	now      broker.Instant
-	out      broker.Out
+	out      broker.Output
 	nodes    []simulated
 	live     map[*broker.Request]bool          // Accepted, and not ended.
 	refused  []*broker.Request                 // Found no room; offered again when there is some.
@@ -265,7 +265,7 @@ func (w *world) heal() {
 // nobody has handled it; each other one is its end, on whatever node.
 func TestOnlyWhatNobodyHasHandledGoesToAnotherNode(t *testing.T) {
 	for code := broker.OK; code <= broker.UnknownKind; code++ {
-		d, out := broker.New(broker.Config{Nodes: 2, Queued: 10, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
+		d, out := broker.New(broker.Config{Nodes: 2, Queued: 10, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Output{}
 		for at := range 2 {
 			d.Up(1, at, fmt.Sprint("n", at), 10, &out)
 		}
@@ -290,7 +290,7 @@ func TestOnlyWhatNobodyHasHandledGoesToAnotherNode(t *testing.T) {
 func TestWhatWasCanceledKeepsItsPlaceInTheWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		window := rapid.IntRange(1, 6).Draw(t, "window")
-		d, out := broker.New(broker.Config{Nodes: 1, Queued: 20, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
+		d, out := broker.New(broker.Config{Nodes: 1, Queued: 20, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Output{}
 		d.Up(1, 0, "n0", window, &out)
 		submit := func() *broker.Request {
 			r := &broker.Request{Kind: "k", Entity: "x"}
@@ -315,7 +315,7 @@ func TestWhatWasCanceledKeepsItsPlaceInTheWindow(t *testing.T) {
 
 // What waits for a place of a node goes where its entity lives, once that is known.
 func TestRequestsGoWhereTheirEntitiesLive(t *testing.T) {
-	d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
+	d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Output{}
 	for at := range 3 {
 		d.Up(1, at, fmt.Sprint("n", at), 100, &out)
 	}
@@ -360,7 +360,7 @@ func TestTheShardOfAnEntityIsFoundByThePublishedHashOfItsID(t *testing.T) {
 		"Call me Ishmael. Some years ago--never mind how long precisely-": 0x02a2e85470d6fd96,
 	} {
 		const shards, home = 1009, 2
-		d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: shards, Kinds: 2}), broker.Out{}
+		d, out := broker.New(broker.Config{Nodes: 3, Queued: 100, Bytes: 1000, Shards: shards, Kinds: 2}), broker.Output{}
 		for at := range 3 {
 			d.Up(1, at, fmt.Sprint("n", at), 100, &out)
 		}
@@ -381,7 +381,7 @@ func TestTheShardOfAnEntityIsFoundByThePublishedHashOfItsID(t *testing.T) {
 }
 
 func TestClientsThatMayNotAskAreToldAtOnce(t *testing.T) {
-	d, out := broker.New(broker.Config{Nodes: 2, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Out{}
+	d, out := broker.New(broker.Config{Nodes: 2, Queued: 100, Bytes: 1000, Shards: 10, Kinds: 2}), broker.Output{}
 	waits, late := new(broker.Request), new(broker.Request)
 	require.True(t, d.Submit(waits, &out))
 	d.Down(0, "no", true, &out)

@@ -12,5 +12,5 @@
 // is not, unless the node says that nobody has handled it. So nothing is handled twice.
 //
 // The machine is stepped by whoever has something for it, one at a time. It reads no clock, starts no
-// goroutine and does no I/O: what is to be done stands in the [Out] of a step.
+// goroutine and does no I/O: what is to be done stands in the [Output] of a step.
 package broker

@@ -37,11 +37,11 @@ type Store struct {
 	client *client
 
 	mu      sync.Mutex // guards watched
-	watched map[string]sight
+	watched map[string]observation
 }
 
-// sight is what this process has seen of a lease that another holds.
-type sight struct {
+// observation is what this process has seen of a lease that another holds.
+type observation struct {
 	version string
 	since   time.Time // when this version was seen first
 	last    time.Time // when this version was seen last
@@ -63,7 +63,7 @@ func newStore(config Config, account string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: %w", err)
 	}
-	return &Store{config: config, client: c, watched: make(map[string]sight)}, nil
+	return &Store{config: config, client: c, watched: make(map[string]observation)}, nil
 }
 
 // Take implements [lease.Store]. The error wraps [ErrUndecided] while it has not been seen
@@ -155,7 +155,7 @@ func (s *Store) judge(o *object, c lease.Claim) (free bool, err error) {
 	seen, before := s.watched[c.Name]
 	if !before || seen.version != o.version {
 		alive := before && now.Sub(seen.last) < lasts
-		seen = sight{version: o.version, since: now, alive: alive}
+		seen = observation{version: o.version, since: now, alive: alive}
 	}
 	seen.last = now
 	if len(s.watched) >= watchedMax && !before {

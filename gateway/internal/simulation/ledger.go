@@ -22,13 +22,13 @@ type entry struct {
 	sent     int // The order of what happens: when it was begun,
 	done     int // and when it ended. Zero: not yet.
 	code     clientv1.Code
-	accepted way // The node that has accepted it, in which life.
+	accepted incarnation // The node that has accepted it, in which life.
 	handled  int
 	reached  int // How often a node got it.
 }
 
-// way is a life of a node.
-type way struct {
+// incarnation is a life of a node.
+type incarnation struct {
 	n    *node
 	life int
 }
@@ -36,7 +36,7 @@ type way struct {
 // lane is what one client sends to one entity by one way.
 type lane struct {
 	to  string // Client and entity, as tokens begin.
-	way way
+	way incarnation
 }
 
 // ledger is what is known of all requests.
@@ -75,7 +75,7 @@ func (l *ledger) reached(token string, n *node) {
 }
 
 // accept notes that sharding has accepted a request.
-func (l *ledger) accept(token string, n *node) { l.of(token).accepted = way{n, n.life} }
+func (l *ledger) accept(token string, n *node) { l.of(token).accepted = incarnation{n, n.life} }
 
 // handle notes that an entity handles a request.
 func (l *ledger) handle(m *message) {

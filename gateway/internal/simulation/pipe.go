@@ -5,8 +5,8 @@ package simulation
 
 import "time"
 
-// parcel is a message on its way.
-type parcel struct {
+// packet is a message on its way.
+type packet struct {
 	message any
 	bytes   int
 	due     time.Duration
@@ -20,7 +20,7 @@ type pipe struct {
 	blocked func() bool // Nothing comes through, or nobody reads, at present.
 	take    func(any)   // Gets what arrives.
 	room    func()      // Is called when a sender that has to wait goes on.
-	queue   []parcel
+	queue   []packet
 	bytes   int
 	full    bool
 	pumping bool
@@ -36,7 +36,7 @@ func (p *pipe) send(message any, bytes int) bool {
 	if n := len(p.queue); n > 0 {
 		due = max(due, p.queue[n-1].due)
 	}
-	p.queue = append(p.queue, parcel{message, bytes, due})
+	p.queue = append(p.queue, packet{message, bytes, due})
 	p.bytes += bytes
 	p.full = p.bytes > p.most
 	p.pump()

@@ -20,9 +20,9 @@ import (
 // taken them. A decoded message may be ten times as large as its bytes.
 const largeAtATime = 2
 
-// intake stands between the transport and the membership machine. Any node that can
-// connect can send; so intake checks what a sender may send before anything is decoded.
-type intake struct {
+// admission stands between the transport and the membership machine. Any node that can
+// connect can send; so admission checks what a sender may send before anything is decoded.
+type admission struct {
 	// large is held by each goroutine that decodes a large message, until the machine has
 	// the message; its size is largeAtATime. Other goroutines wait, which holds up their
 	// peers.
@@ -42,24 +42,24 @@ type intake struct {
 }
 
 // sent notes which node a join request went to.
-func (i *intake) sent(to gossip.NodeID, message any) {
+func (i *admission) sent(to gossip.NodeID, message any) {
 	if _, ok := message.(protocol.JoinRequest); ok {
 		i.asked.Store(&to)
 	}
 }
 
 // sender returns what this node knows of a peer at present.
-func (i *intake) sender(from gossip.NodeID) wire.Sender {
+func (i *admission) sender(from gossip.NodeID) wire.Sender {
 	asked := i.asked.Load()
 	return wire.Sender{Member: i.view().State.Member(from) != nil, Asked: asked != nil && *asked == from}
 }
 
 // known tells the transport whether a node may send large frames.
-func (i *intake) known(from gossip.NodeID) bool { return i.sender(from) != wire.Sender{} }
+func (i *admission) known(from gossip.NodeID) bool { return i.sender(from) != wire.Sender{} }
 
 // receive feeds a membership message to the machine, if its sender may send one of this
 // size.
-func (i *intake) receive(handle *machine.Handle, from gossip.NodeID, frame []byte) error {
+func (i *admission) receive(handle *machine.Handle, from gossip.NodeID, frame []byte) error {
 	if len(frame) <= wire.StrangerSizeMax {
 		return handle.Receive(i.ctx, from, frame)
 	}
@@ -77,7 +77,7 @@ func (i *intake) receive(handle *machine.Handle, from gossip.NodeID, frame []byt
 }
 
 // receiver returns the handler that takes the messages of a component off the transport.
-func (i *intake) receiver(c machine.Component, handle *machine.Handle) transport.Handler {
+func (i *admission) receiver(c machine.Component, handle *machine.Handle) transport.Handler {
 	feed := func(from gossip.NodeID, frame []byte) error { return handle.Receive(i.ctx, from, frame) }
 	if c.Service == protocol.Service {
 		feed = func(from gossip.NodeID, frame []byte) error { return i.receive(handle, from, frame) }

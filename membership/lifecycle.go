@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// life is whether a node runs, and why it has ended. It begins to end when the machine says so or the program closes
-// it, and has ended when all is taken apart.
-type life struct {
+// lifecycle is whether a node runs, and why it has ended. It begins to end when the machine says so or the program
+// closes it, and has ended when all is taken apart.
+type lifecycle struct {
 	ctx      context.Context //nolint:containedctx // Life of the node: ends everything that its goroutines wait for.
 	cancel   context.CancelFunc
 	stopping chan struct{} // Closed when the node begins to end.
@@ -20,13 +20,13 @@ type life struct {
 }
 
 // begin returns the life of a node that runs.
-func (l *life) begin() {
+func (l *lifecycle) begin() {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.stopping, l.done = make(chan struct{}), make(chan struct{})
 }
 
 // end begins to end the node; the first reason counts.
-func (l *life) end(why error) {
+func (l *lifecycle) end(why error) {
 	l.stopOnce.Do(func() {
 		l.err = why
 		close(l.stopping)
@@ -34,7 +34,7 @@ func (l *life) end(why error) {
 }
 
 // running reports whether the node has not begun to end.
-func (l *life) running() bool {
+func (l *lifecycle) running() bool {
 	select {
 	case <-l.stopping:
 		return false
@@ -44,7 +44,7 @@ func (l *life) running() bool {
 }
 
 // why returns why the node has ended; nil if it has not.
-func (l *life) why() error {
+func (l *lifecycle) why() error {
 	select {
 	case <-l.done:
 		return l.err
