@@ -27,15 +27,15 @@ import (
 // certificatesEvery is how often it is looked whether the log has to be told of a certificate.
 const certificatesEvery = time.Hour
 
-// secured is a section that names certificate files.
-type secured struct {
+// certificateSection is a section that names certificate files.
+type certificateSection struct {
 	key   string // as in transport.tls
 	files *transport.TLSFiles
 }
 
 // securedOf returns the sections that may name certificate files.
-func securedOf(c *Config) []secured {
-	return []secured{{"transport.tls", &c.Transport.TLS}, {"management.tls", &c.Management.TLS}, {"gateway.tls", &c.Gateway.TLS}}
+func securedOf(c *Config) []certificateSection {
+	return []certificateSection{{"transport.tls", &c.Transport.TLS}, {"management.tls", &c.Management.TLS}, {"gateway.tls", &c.Gateway.TLS}}
 }
 
 // Certificates is what a node says about its certificates.

@@ -29,7 +29,7 @@ import (
 // would find: an address beyond this machine without TLS, two listeners with one port, certificates that can never
 // work, files that are not there, executables of plugins that cannot be started, and names of strategies that do not
 // exist. [Start] reports the same. Files that this user may not read are skipped.
-func Check(own Own, paths ...string) error {
+func Check(own Extensions, paths ...string) error {
 	s, err := check(own, paths...)
 	if err == nil && own.Warn != nil {
 		s.warn(own.Warn)
@@ -38,11 +38,11 @@ func Check(own Own, paths ...string) error {
 }
 
 // CheckEach checks files of which each is that of another node of one cluster, as [Check] does, and
-// compares them: names of clusters that differ and addresses that do not are faults. [Own.Warn] is told of lists of
-// seed nodes that differ, and of nodes without a data directory among others.
-func CheckEach(own Own, paths ...string) error {
+// compares them: names of clusters that differ and addresses that do not are faults. [Extensions.Warn] is told of lists
+// of seed nodes that differ, and of nodes without a data directory among others.
+func CheckEach(own Extensions, paths ...string) error {
 	var faults config.Errors
-	all := make([]*startable, 0, len(paths))
+	all := make([]*startCheck, 0, len(paths))
 	for _, path := range paths {
 		s, err := check(own, path)
 		var some config.Errors
@@ -70,7 +70,7 @@ func CheckEach(own Own, paths ...string) error {
 }
 
 // check decodes files, and reports every fault.
-func check(own Own, paths ...string) (*startable, error) {
+func check(own Extensions, paths ...string) (*startCheck, error) {
 	o := optionsOf(own.Options)
 	o.own = own
 	file, err := o.loader().Load(paths...)
@@ -81,14 +81,14 @@ func check(own Own, paths ...string) (*startable, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &startable{
-		linkable: linkable{Config: Default(), options: o}, resolve: file.Resolve,
+	s := &startCheck{
+		linkCheck: linkCheck{Config: Default(), options: o}, resolve: file.Resolve,
 	}
 	return s, file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...)
 }
 
 // warn tells of settings that are right and that this system does not keep, or that are for development.
-func (s *startable) warn(tell func(key, reason string)) {
+func (s *startCheck) warn(tell func(key, reason string)) {
 	if why := s.forgetful(); why != "" {
 		tell("sharding.allocation.strategy", why)
 	}
@@ -119,8 +119,8 @@ func (s *startable) warn(tell func(key, reason string)) {
 	}
 }
 
-// Own is what a program adds to a node, for [Check].
-type Own struct {
+// Extensions is what a program adds to a node, for [Check].
+type Extensions struct {
 	// Strategies are the names of strategies that the program gives the node by options.
 	Strategies []string
 
@@ -149,20 +149,20 @@ type Own struct {
 	Whole bool
 }
 
-// startable is a configuration that is checked as for a start.
-type startable struct {
-	linkable `koanf:",squash"`
+// startCheck is a configuration that is checked as for a start.
+type startCheck struct {
+	linkCheck `koanf:",squash"`
 
 	resolve func(path string) string // Makes the path of a file absolute that is relative to the configuration's.
 }
 
 // Validate reports every fault that no section sees by itself.
-func (s *startable) Validate() error {
-	return errors.Join(s.linkable.Validate(), s.listeners(), s.certificates(), s.files(), s.plugins(), s.unknown(), s.unserved())
+func (s *startCheck) Validate() error {
+	return errors.Join(s.linkCheck.Validate(), s.listeners(), s.certificates(), s.files(), s.plugins(), s.unknown(), s.unserved())
 }
 
 // unknown reports names of strategies that nothing in the program has, and a node that other machines reach.
-func (s *startable) unknown() error {
+func (s *startCheck) unknown() error {
 	given := membership.GivenBy(s.options.membership...)
 	var faults field.Faults
 	if !given.Transport {
@@ -184,7 +184,7 @@ func (s *startable) unknown() error {
 }
 
 // exposed reports a node that other machines can reach without TLS.
-func (s *startable) exposed() error {
+func (s *startCheck) exposed() error {
 	if s.Transport.TLS.Complete() || s.Transport.AllowInsecure {
 		return nil
 	}
@@ -210,7 +210,7 @@ func beyond(address string) bool {
 }
 
 // known reports the name of a strategy that does not exist. Its section reports that it is empty.
-func (s *startable) known(key, name, option string, builtIn []string) error {
+func (s *startCheck) known(key, name, option string, builtIn []string) error {
 	if name == "" || slices.Contains(builtIn, name) || s.named(name) {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (s *startable) known(key, name, option string, builtIn []string) error {
 }
 
 // joinDecider reports the name of a decider that does not exist. The built-in rule has no name.
-func (s *startable) joinDecider() error {
+func (s *startCheck) joinDecider() error {
 	name := s.Membership.Discovery.JoinDecider
 	if name == "" || s.named(name) {
 		return nil
@@ -229,13 +229,13 @@ func (s *startable) joinDecider() error {
 }
 
 // named reports whether a plugin has a name, or what [Check] was told that the program brings.
-func (s *startable) named(name string) bool {
+func (s *startCheck) named(name string) bool {
 	_, plugin := s.Plugins[name]
 	return plugin || slices.Contains(s.options.own.Strategies, name)
 }
 
 // unserved reports kinds that clients are to reach and that the program does not have.
-func (s *startable) unserved() error {
+func (s *startCheck) unserved() error {
 	var faults []error
 	for _, kind := range s.Gateway.Kinds {
 		if own := s.options.own.Kinds; len(own) > 0 && kind != gateway.All && !slices.Contains(own, kind) {

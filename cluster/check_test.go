@@ -52,7 +52,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 	}
 	for what, test := range tests {
 		t.Run(what, func(t *testing.T) {
-			err := cluster.Check(cluster.Own{Strategies: test.own}, file(t, test.lines...))
+			err := cluster.Check(cluster.Extensions{Strategies: test.own}, file(t, test.lines...))
 			if test.want == "" {
 				require.NoError(t, err)
 				return
@@ -83,7 +83,7 @@ func TestAStrategyThatNothingHasIsRefusedAtItsKey(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", test.line)
-			for what, err := range map[string]error{"start": started(t, cluster.WithFile(path)), "check": cluster.Check(cluster.Own{}, path)} {
+			for what, err := range map[string]error{"start": started(t, cluster.WithFile(path)), "check": cluster.Check(cluster.Extensions{}, path)} {
 				require.ErrorContains(t, err, path+":3: "+key+": ", what)
 				require.ErrorContains(t, err, `"dice"`, what)
 				require.ErrorIs(t, err, config.ErrInvalid, what)
@@ -108,9 +108,9 @@ func started(t *testing.T, opts ...cluster.Option) error {
 // nearest name.
 func TestACheckTakesSectionsOfTheProgram(t *testing.T) {
 	path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "twins: {repaet: 1s}")
-	require.ErrorContains(t, cluster.Check(cluster.Own{}, path), ":3: twins: unknown section")
-	own := func(name string, into any) cluster.Own {
-		return cluster.Own{Sections: []config.Section{{Name: name, Into: into}}}
+	require.ErrorContains(t, cluster.Check(cluster.Extensions{}, path), ":3: twins: unknown section")
+	own := func(name string, into any) cluster.Extensions {
+		return cluster.Extensions{Sections: []config.Section{{Name: name, Into: into}}}
 	}
 	require.NoError(t, cluster.Check(own("twins", new(any)), path))
 	require.ErrorContains(t, cluster.Check(own("twinz", new(any)), path), `:3: twins: unknown section; did you mean "twinz"?`)
@@ -129,7 +129,7 @@ func TestWhatNobodyHasReplacedOrFinds(t *testing.T) {
 		"membership: {seed-nodes: ['127.0.0.1:7946'], discovery: {methods: [static]}}": nil,
 	} {
 		var warned []string
-		own := cluster.Own{Warn: func(key, reason string) {
+		own := cluster.Extensions{Warn: func(key, reason string) {
 			warned = append(warned, key)
 			require.Contains(t, reason, "finds nobody")
 		}}
@@ -137,18 +137,18 @@ func TestWhatNobodyHasReplacedOrFinds(t *testing.T) {
 		require.Equal(t, want, warned, line)
 	}
 	plugin := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "plugins: {x: {policy: downing, path: /bin/x, unpinned: true, args: ['${HOME}']}}")
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, plugin), "its arguments are its own")
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, plugin), "its arguments are its own")
 }
 
 // Kinds that clients are to reach are held to those of the program, where these are known.
 func TestKindsThatNothingServesAreRefused(t *testing.T) {
 	path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "gateway: {address: 127.0.0.1:7947, kinds: [account, acount]}")
-	require.NoError(t, cluster.Check(cluster.Own{}, path))
-	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"acount", "account"}}, path))
-	err := cluster.Check(cluster.Own{Kinds: []string{"account", "customer"}}, path)
+	require.NoError(t, cluster.Check(cluster.Extensions{}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Kinds: []string{"acount", "account"}}, path))
+	err := cluster.Check(cluster.Extensions{Kinds: []string{"account", "customer"}}, path)
 	require.EqualError(t, err, path+`:3: gateway.kinds: "acount" is no kind of the program, which has account, customer, so that clients are refused: correct the name, or name it to config check by --kinds`)
 	all := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "gateway: {address: 127.0.0.1:7947, kinds: ['*']}")
-	require.NoError(t, cluster.Check(cluster.Own{Kinds: []string{"account"}}, all))
+	require.NoError(t, cluster.Check(cluster.Extensions{Kinds: []string{"account"}}, all))
 }
 
 // A seed node that is the node itself in another form is said in the words of a start, for names of one host as far as
@@ -162,7 +162,7 @@ func TestACheckSaysWhichSeedNodeIsTheNodeItself(t *testing.T) {
 		"127.0.0.2:7946":                 "",
 	} {
 		var told []string
-		own := cluster.Own{Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
+		own := cluster.Extensions{Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
 		path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "membership: {seed-nodes: ["+seeds+"]}")
 		require.NoError(t, cluster.Check(own, path))
 		if want == "" {
@@ -179,7 +179,7 @@ func TestFilesOfSeveralNodesAreCompared(t *testing.T) {
 		return file(t, "cluster: {name: "+name+"}", "node: {address: 127.0.0.1:"+strconv.Itoa(i)+rest+"}", "membership: {seed-nodes: ['127.0.0.1:1']}")
 	}
 	var told []string
-	own := cluster.Own{Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
+	own := cluster.Extensions{Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
 	kept := ", data-dir: x"
 	require.NoError(t, cluster.CheckEach(own, node("a", 1, kept), node("a", 2, kept)))
 	require.NoError(t, cluster.CheckEach(own, node("a", 1, ""), node("a", 2, "")))

@@ -42,8 +42,8 @@ type Node struct {
 	member       *membership.Node
 	sharding     *sharding.System
 	data         *ddata.Replicator
-	registry     lazy[registry.Registry]
-	topics       lazy[pubsub.PubSub]
+	registry     lazyPart[registry.Registry]
+	topics       lazyPart[pubsub.PubSub]
 	states       states
 	shardLeases  *given // The store of the leases of shards; nil if the configuration names none.
 	gateway      *gateway.Server
@@ -64,7 +64,7 @@ type Node struct {
 	follows     atomic.Bool        // The allocation strategy is that which follows the map of locations.
 
 	log     logging
-	ends    *ending
+	ends    *nodeShutdown
 	parts   []part // All parts, the sections of the program included.
 	started []part // Parts that have started, in that order.
 	leave   time.Duration
@@ -110,8 +110,8 @@ type options struct {
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider
 
-	own    Own  // What [Check] was told besides; empty for a start.
-	starts bool // A node is about to start: what that would find is looked for.
+	own    Extensions // What [Check] was told besides; empty for a start.
+	starts bool       // A node is about to start: what that would find is looked for.
 }
 
 func optionsOf(opts []Option) *options {

@@ -333,7 +333,7 @@ func TestAFileInAFormatOfTheProgram(t *testing.T) {
 	cfg, err := cluster.Load(cluster.WithFile(path), cluster.WithFormat(lines{}))
 	require.NoError(t, err)
 	require.Equal(t, "test", cfg.Cluster.Name)
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithFormat(lines{})}}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{cluster.WithFormat(lines{})}}, path))
 	_, err = cluster.Start(t.Context(), quiet(cluster.WithFile(filepath.Join(t.TempDir(), "cluster.toml")))...)
 	require.ErrorIs(t, err, config.ErrNotLinked)
 	require.ErrorContains(t, err, "cluster.toml: TOML is not part of this program: import github.com/quorate/quorate/config/toml")

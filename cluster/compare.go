@@ -17,7 +17,7 @@ import (
 
 // compare reports what cannot be of configurations of nodes of one cluster, given with the files in
 // which they are, and tells of what hardly is meant. Tell may be nil.
-func compare(all []*startable, paths []string, tell func(key, reason string)) config.Errors {
+func compare(all []*startCheck, paths []string, tell func(key, reason string)) config.Errors {
 	var faults config.Errors
 	fault := func(i int, key, format string, values ...any) {
 		faults = append(faults, &config.Error{File: paths[i], Key: key, Reason: fmt.Sprintf(format, values...), Err: config.ErrInvalid})
@@ -57,7 +57,7 @@ func compare(all []*startable, paths []string, tell func(key, reason string)) co
 const resolveLimit = 2 * time.Second
 
 // ownEntries says which seed nodes are the node itself under another name, as far as this machine can resolve them.
-func (s *startable) ownEntries() []error {
+func (s *startCheck) ownEntries() []error {
 	ctx, cancel := context.WithTimeout(context.Background(), resolveLimit)
 	defer cancel()
 	resolve := func(host string) []string {

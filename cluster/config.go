@@ -204,11 +204,11 @@ func (o *options) finish(file *config.File) (configuration, error) {
 
 // whole returns what a configuration is decoded into, which checks it, and a pointer to the configuration in that.
 func (o *options) whole(c Config, resolve func(string) string) (any, *Config) {
-	linked := linkable{Config: c, options: o}
+	linked := linkCheck{Config: c, options: o}
 	if !o.starts {
 		return &linked, &linked.Config
 	}
-	s := &startable{linkable: linked, resolve: resolve}
+	s := &startCheck{linkCheck: linked, resolve: resolve}
 	return s, &s.Config
 }
 

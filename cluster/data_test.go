@@ -247,17 +247,17 @@ func TestDurableKeysNeedAStoreAndADirectory(t *testing.T) {
 		"and start the node with the option cluster.WithStore(durable.OpenIn)"
 	require.ErrorIs(t, err, config.ErrNotLinked)
 	require.EqualError(t, err, want)
-	require.EqualError(t, cluster.Check(cluster.Own{}, path), want)
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{disk}}, path))
+	require.EqualError(t, cluster.Check(cluster.Extensions{}, path), want)
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{disk}}, path))
 
 	path, _ = lone(t, "ddata:", "  groups:", "    - {prefix: b/, replicas: 2}", "    - {prefix: a/, durable: true}")
-	err = cluster.Check(cluster.Own{}, path)
+	err = cluster.Check(cluster.Extensions{}, path)
 	require.ErrorContains(t, err, ":7: ddata.groups[1].durable: the store of durable keys is not part of this program")
-	require.ErrorContains(t, cluster.Check(cluster.Own{Options: []cluster.Option{disk}}, path), ":7: ddata.groups[1].durable: durable keys need a directory: set node.data-dir, or ddata.dir")
+	require.ErrorContains(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{disk}}, path), ":7: ddata.groups[1].durable: durable keys need a directory: set node.data-dir, or ddata.dir")
 
 	path, _ = lone(t, "ddata: {durable: [a], role: keeper}")
-	require.NoError(t, cluster.Check(cluster.Own{}, path), "this node holds no data")
+	require.NoError(t, cluster.Check(cluster.Extensions{}, path), "this node holds no data")
 	path, _ = lone(t, "ddata: {max-bytes: 1, sweep-interval: 0s, durabel: [a]}")
-	err = cluster.Check(cluster.Own{}, path)
+	err = cluster.Check(cluster.Extensions{}, path)
 	require.ErrorContains(t, err, `:4: ddata.durabel: unknown key; did you mean "durable"?`)
 }

@@ -75,7 +75,7 @@ func TestANodeLooksContactPointsUp(t *testing.T) {
 	address := free(t)
 	path := file(t, "cluster: {name: test}", "node: {address: "+address+"}", "management: {address: 127.0.0.1:0}",
 		"membership: {discovery: {methods: [book], required-contact-point-nr: 1, stable-margin: 100ms}}", "discovery-book: {page: '"+address+"'}")
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{reads(&closed)}}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{reads(&closed)}}, path))
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), reads(&closed))...)
 	require.NoError(t, err)
 	ctx := patience.Context(t)
@@ -85,7 +85,7 @@ func TestANodeLooksContactPointsUp(t *testing.T) {
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
-	var answer management.Bootstrapped
+	var answer management.BootstrapStatus
 	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
 	require.Equal(t, []management.ContactPoint{{Address: address, Answers: true}}, answer.ContactPoints)
 	http.DefaultClient.CloseIdleConnections()
@@ -97,14 +97,14 @@ func TestANodeLooksContactPointsUp(t *testing.T) {
 // are selected, and of the decider, are refused at their keys.
 func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 	var closed atomic.Int32
-	own := cluster.Own{Options: []cluster.Option{reads(&closed)}}
-	linked := cluster.Own{Options: append(slices.Clone(own.Options), cluster.WithPlugins(new(stage)))}
+	own := cluster.Extensions{Options: []cluster.Option{reads(&closed)}}
+	linked := cluster.Extensions{Options: append(slices.Clone(own.Options), cluster.WithPlugins(new(stage)))}
 	const name, here, page = "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "discovery-book: {page: a:1}"
 	decides := func(name string) string {
 		return "membership: {discovery: {methods: [book], join-decider: " + name + "}}"
 	}
 	for what, test := range map[string]struct {
-		own   cluster.Own
+		own   cluster.Extensions
 		lines []string
 		want  string
 	}{
@@ -112,15 +112,15 @@ func TestMethodsOfDiscoveryAreChecked(t *testing.T) {
 		"selected":       {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {page: a:1}"}, ""},
 		"without a page": {own, []string{"membership: {discovery: {methods: [book]}}"}, "discovery-book.page: none given"},
 		"unknown key":    {own, []string{"membership: {discovery: {methods: [book]}}", "discovery-book: {pgae: a}"}, `:4: discovery-book.pgae: unknown key; did you mean "page"?`},
-		"not linked":     {cluster.Own{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: the method "book" is not part of this program, which links "static": if it is a method of this project, import`},
+		"not linked":     {cluster.Extensions{}, []string{"membership: {discovery: {methods: [book]}}"}, `:3: membership.discovery.methods: the method "book" is not part of this program, which links "static": if it is a method of this project, import`},
 		"unknown": {
-			cluster.Own{Options: own.Options, Whole: true},
+			cluster.Extensions{Options: own.Options, Whole: true},
 			[]string{"membership: {discovery: {methods: [bock]}}"},
 			`:3: membership.discovery.methods: the method "bock" is unknown, there are "book", "static"; a method of the program itself is given to config check by --own`,
 		},
-		"method of the program": {cluster.Own{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
-		"own detector":          {cluster.Own{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
-		"own decider":           {cluster.Own{Strategies: []string{"sage"}, Options: own.Options}, []string{decides("sage"), page}, ""},
+		"method of the program": {cluster.Extensions{Strategies: []string{"book"}}, []string{"membership: {discovery: {methods: [book]}}"}, ""},
+		"own detector":          {cluster.Extensions{Strategies: []string{"mine"}}, []string{"membership: {failure-detector: {strategy: mine}}"}, ""},
+		"own decider":           {cluster.Extensions{Strategies: []string{"sage"}, Options: own.Options}, []string{decides("sage"), page}, ""},
 		"no decider":            {own, []string{decides("sage"), page}, `:3: membership.discovery.join-decider: "sage" is not the name of a plugin, and the program gives no decider by WithJoinDecider: add it to the section plugins`},
 		"another policy": {
 			linked, []string{decides("x"), page, "plugins: {x: {policy: downing, path: /bin/x, unpinned: true}}"}, ":3: membership.discovery.join-decider: x is a plugin for downing, one for join-decider is needed",
@@ -171,7 +171,7 @@ func TestAMethodThatIsNotLinkedIsNamedWithItsCure(t *testing.T) {
 	for _, name := range []string{"dns", "nonesuch"} {
 		path := file(t, "cluster: {name: test}", "node: {address: 127.0.0.1:7946}", "membership: {discovery: {methods: [static, "+name+"], service: bank},", "  seed-nodes: [127.0.0.1:7946]}")
 		_, started := cluster.Start(t.Context(), quiet(cluster.WithFile(path), reads(&closed))...)
-		checked := cluster.Check(cluster.Own{Options: []cluster.Option{reads(&closed)}}, path)
+		checked := cluster.Check(cluster.Extensions{Options: []cluster.Option{reads(&closed)}}, path)
 		for what, err := range map[string]error{"start": started, "check": checked} {
 			require.ErrorIs(t, err, config.ErrNotLinked, what)
 			var faults config.Errors

@@ -102,13 +102,13 @@ func safes(leases *memory.Store, closed *atomic.Int32) cluster.Option {
 }
 
 func TestStoresOfLeasesAreChecked(t *testing.T) {
-	own := cluster.Own{Options: []cluster.Option{safes(memory.New(), new(atomic.Int32))}}
+	own := cluster.Extensions{Options: []cluster.Option{safes(memory.New(), new(atomic.Int32))}}
 	const name, here = "cluster: {name: test}", "node: {address: 127.0.0.1:7946}"
 	chosen := func(more string) string {
 		return "downing: {strategy: lease-majority, lease-majority: {" + more + "}}"
 	}
 	for what, test := range map[string]struct {
-		own   cluster.Own
+		own   cluster.Extensions
 		lines []string
 		want  string
 	}{
@@ -121,15 +121,15 @@ func TestStoresOfLeasesAreChecked(t *testing.T) {
 		},
 		"without a door":      {own, []string{chosen("store: vault, lease-name: bank")}, "lease-vault.door: none given"},
 		"unknown key":         {own, []string{chosen("store: vault, lease-name: bank"), "lease-vault: {doro: left}"}, `:4: lease-vault.doro: unknown key; did you mean "door"?`},
-		"file":                {cluster.Own{}, []string{chosen("store: file, lease-name: bank"), "lease-file: {directory: leases}"}, ""},
-		"file, no directory":  {cluster.Own{}, []string{chosen("store: file, lease-name: bank")}, "lease-file.directory: must be set: a directory on a local disk"},
-		"not linked":          {cluster.Own{}, []string{chosen("store: etcd, lease-name: bank")}, `:3: downing.lease-majority.store: the store "etcd" is not part of this program, which links "file": if it is a store of this project, import github.com/quorate/quorate/downing/lease/etcd, and start the node with the option cluster.WithLeases(etcd.Kind,`},
-		"unknown":             {cluster.Own{Whole: true}, []string{chosen("store: ectd, lease-name: bank")}, `:3: downing.lease-majority.store: the store "ectd" is unknown, there are "file"; a store of the program itself is given to config check by --own`},
+		"file":                {cluster.Extensions{}, []string{chosen("store: file, lease-name: bank"), "lease-file: {directory: leases}"}, ""},
+		"file, no directory":  {cluster.Extensions{}, []string{chosen("store: file, lease-name: bank")}, "lease-file.directory: must be set: a directory on a local disk"},
+		"not linked":          {cluster.Extensions{}, []string{chosen("store: etcd, lease-name: bank")}, `:3: downing.lease-majority.store: the store "etcd" is not part of this program, which links "file": if it is a store of this project, import github.com/quorate/quorate/downing/lease/etcd, and start the node with the option cluster.WithLeases(etcd.Kind,`},
+		"unknown":             {cluster.Extensions{Whole: true}, []string{chosen("store: ectd, lease-name: bank")}, `:3: downing.lease-majority.store: the store "ectd" is unknown, there are "file"; a store of the program itself is given to config check by --own`},
 		"of shards":           {own, []string{"sharding: {leases: {store: vault}}", "lease-vault: {door: left}"}, ""},
 		"of shards, not set":  {own, []string{"sharding: {leases: {store: vault}}"}, "lease-vault.door: none given"},
-		"of shards, unknown":  {cluster.Own{}, []string{"sharding: {leases: {store: etcd}}"}, `:3: sharding.leases.store: the store "etcd" is not part of this program`},
+		"of shards, unknown":  {cluster.Extensions{}, []string{"sharding: {leases: {store: etcd}}"}, `:3: sharding.leases.store: the store "etcd" is not part of this program`},
 		"of shards, too long": {own, []string{"sharding: {leases: {ttl: 10m}}"}, ":3: sharding.leases.ttl: 10m0s is not from 3s to 5m"},
-		"told of":             {cluster.Own{Strategies: []string{"chest"}}, []string{chosen("store: chest, lease-name: bank")}, ""},
+		"told of":             {cluster.Extensions{Strategies: []string{"chest"}}, []string{chosen("store: chest, lease-name: bank")}, ""},
 		"too short":           {own, []string{chosen("store: vault, lease-name: bank, release-after: 10s"), "lease-vault: {door: left}"}, ":3: downing.lease-majority.release-after: 10s is not from 30s to 5m"},
 		"a plugin's name":     {own, []string{"plugins: {lease-majority: {policy: downing, path: /bin/x, unpinned: true}}"}, "plugins.lease-majority: is the name of a built-in strategy"},
 		"not the only fault":  {own, []string{chosen("store: vault, minority-delay: 9s"), "lease-vault: {}"}, "downing.lease-majority.minority-delay: 9s is not from 0s to 3s"},

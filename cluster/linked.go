@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/discovery"
 )
 
-// linkable is a configuration that is checked for what the program must link, and has not.
-type linkable struct {
+// linkCheck is a configuration that is checked for what the program must link, and has not.
+type linkCheck struct {
 	Config `koanf:",squash"`
 
 	options *options
@@ -24,7 +24,7 @@ type linkable struct {
 
 // Validate reports what does not fit together across the sections, and what the program
 // did not link.
-func (l *linkable) Validate() error {
+func (l *linkCheck) Validate() error {
 	return errors.Join(l.Config.Validate(), l.options.linked(l.Config))
 }
 

@@ -24,13 +24,13 @@ func allocationNames() []string {
 	return all
 }
 
-// following is the strategy "external" of a node whose replicated data may not have started.
-type following struct {
+// externalStrategy is the strategy "external" of a node whose replicated data may not have started.
+type externalStrategy struct {
 	node     *Node
 	strategy *locations.Strategy
 }
 
-var _ allocation.Strategy = (*following)(nil)
+var _ allocation.Strategy = (*externalStrategy)(nil)
 
 // follow returns the strategy "external".
 func follow(n *Node, c allocation.RebalanceLimits) (allocation.Strategy, error) {
@@ -38,11 +38,11 @@ func follow(n *Node, c allocation.RebalanceLimits) (allocation.Strategy, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &following{n, s}, nil
+	return &externalStrategy{n, s}, nil
 }
 
 // Allocate puts shards at their locations.
-func (f *following) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
+func (f *externalStrategy) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
 	if err := f.await(ctx); err != nil {
 		return allocation.AllocateResult{}, err
 	}
@@ -50,7 +50,7 @@ func (f *following) Allocate(ctx context.Context, r allocation.AllocateRequest) 
 }
 
 // Rebalance moves shards to their locations.
-func (f *following) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
+func (f *externalStrategy) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (allocation.RebalanceResult, error) {
 	if err := f.await(ctx); err != nil {
 		return allocation.RebalanceResult{}, err
 	}
@@ -58,7 +58,7 @@ func (f *following) Rebalance(ctx context.Context, r allocation.RebalanceRequest
 }
 
 // await waits until the replicated data of the node has started.
-func (f *following) await(ctx context.Context) error {
+func (f *externalStrategy) await(ctx context.Context) error {
 	select {
 	case <-f.node.dataStarted:
 		return nil

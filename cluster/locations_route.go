@@ -25,7 +25,7 @@ import (
 // what explanations and lists of shards say of it:
 //
 //	GET  /v1/kinds/{kind}/locations         [LocationList]
-//	     /v1/kinds/{kind}/locations/set     [LocationsChanged], operation "set-locations"; body [LocationsWanted]
+//	     /v1/kinds/{kind}/locations/set     [LocationsChanged], operation "set-locations"; body [LocationsRequest]
 //	     /v1/kinds/{kind}/locations/clear   [LocationsChanged], operation "clear-locations"
 
 // The operations about locations, for [management.OperatorHeader].
@@ -60,8 +60,8 @@ type LocationList struct {
 	Locations []Location `json:"locations"` // By shard.
 }
 
-// LocationsWanted is the body of a request that sets locations.
-type LocationsWanted struct {
+// LocationsRequest is the body of a request that sets locations.
+type LocationsRequest struct {
 	Locations []Location `json:"locations"` // Each shard once.
 }
 
@@ -139,7 +139,7 @@ func (l locationRoutes) changed(kind string, shards int) LocationsChanged {
 func wantedLocations(body []byte) (map[allocation.Shard]string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	var wanted LocationsWanted
+	var wanted LocationsRequest
 	if err := decoder.Decode(&wanted); err != nil {
 		return nil, fmt.Errorf(`the body is not {"locations": [{"shard": 7, "node": "10.0.0.7:7946"}]}: %w`, err)
 	}

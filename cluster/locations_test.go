@@ -140,7 +140,7 @@ func TestAControllerThatIsWrong(t *testing.T) {
 func TestCheckWarnsOfLocationsInMemory(t *testing.T) {
 	path, _ := lone(t, "sharding: {allocation: {strategy: external, external: {rebalance-absolute-limit: 7}}}")
 	var warned []string
-	own := cluster.Own{Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
+	own := cluster.Extensions{Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
 	require.NoError(t, cluster.Check(own, path))
 	require.Len(t, warned, 1)
 	require.Contains(t, warned[0], `sharding.allocation.strategy: external follows locations that are kept in memory`)

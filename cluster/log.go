@@ -86,32 +86,32 @@ func (l *logging) open(c LogConfig, program *slog.Logger, own bool) (*slog.Logge
 		}
 		handler = logFormats()[c.Format](output, &slog.HandlerOptions{Level: everything})
 	}
-	return slog.New(leveled{handler, &l.level}), nil
+	return slog.New(levelHandler{handler, &l.level}), nil
 }
 
 // set changes the level. The configuration is valid.
 func (l *logging) set(c LogConfig) { l.level.Set(c.level()) }
 
-// leveled is a handler that leaves out what is below a level.
-type leveled struct {
+// levelHandler is a handler that leaves out what is below a level.
+type levelHandler struct {
 	slog.Handler
 
 	least *slog.LevelVar
 }
 
 // Enabled reports whether a level is logged.
-func (h leveled) Enabled(ctx context.Context, level slog.Level) bool {
+func (h levelHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= h.least.Level() && h.Handler.Enabled(ctx, level)
 }
 
 // WithAttrs returns a handler with attributes.
-func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return leveled{h.Handler.WithAttrs(attrs), h.least}
+func (h levelHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return levelHandler{h.Handler.WithAttrs(attrs), h.least}
 }
 
 // WithGroup returns a handler with a group.
-func (h leveled) WithGroup(name string) slog.Handler {
-	return leveled{h.Handler.WithGroup(name), h.least}
+func (h levelHandler) WithGroup(name string) slog.Handler {
+	return levelHandler{h.Handler.WithGroup(name), h.least}
 }
 
 // prepareLog takes another level over.

@@ -429,7 +429,7 @@ func (n *Node) operated(c management.Change) {
 // startManagement serves the routes of all parts over HTTP.
 func startManagement(ctx context.Context, b *builder) (err error) {
 	protocol := b.cfg.Membership
-	why := management.Why(b.member, management.Needed{Members: protocol.MinNrOfMembers, OfRole: protocol.MinNrOfMembersOfRole})
+	why := management.Why(b.member, management.Requirement{Members: protocol.MinNrOfMembers, OfRole: protocol.MinNrOfMembersOfRole})
 	form := management.Form(b.member, b.cfg.Management.AllowForm, b.cfg.Management.Operators)
 	routes := slices.Concat(b.routes(), form, why, b.options.routes)
 	if b.cfg.Management.Serves() {

@@ -44,22 +44,22 @@ func builtIn() []string {
 // downingNames are the names of the downing strategies that need no plugin.
 func downingNames() []string { return append(downing.BuiltIns().Names(), downing.LeaseMajorityName) }
 
-// use is a setting that names the strategy for a policy, built in or a plugin.
-type use struct {
+// strategySetting is a setting that names the strategy for a policy, built in or a plugin.
+type strategySetting struct {
 	key, name string
 	policy    plugins.Policy
 }
 
 // uses are the settings by which a plugin is chosen.
-func (c Config) uses() []use {
-	all := []use{
+func (c Config) uses() []strategySetting {
+	all := []strategySetting{
 		{"downing.strategy", c.Downing.Strategy, plugins.Downing},
 		{"membership.failure-detector.strategy", c.Membership.FailureDetector.Strategy, plugins.FailureDetector},
 		{"sharding.allocation.strategy", c.Sharding.Allocation.Strategy, plugins.Allocation},
 		{"membership.discovery.join-decider", c.Membership.Discovery.JoinDecider, plugins.JoinDecider},
 	}
 	for _, method := range c.Membership.Discovery.Methods {
-		all = append(all, use{keyMethods, method, plugins.Discovery})
+		all = append(all, strategySetting{keyMethods, method, plugins.Discovery})
 	}
 	return all
 }

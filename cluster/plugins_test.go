@@ -222,8 +222,8 @@ func TestPluginsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.ErrorIs(t, err, config.ErrNotLinked)
 	require.EqualError(t, err, want)
-	require.EqualError(t, cluster.Check(cluster.Own{}, path), want)
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, path))
+	require.EqualError(t, cluster.Check(cluster.Extensions{}, path), want)
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{cluster.WithPlugins(new(stage))}}, path))
 }
 
 // A plugin decides for a node that looks contact points up. A reload swaps its executable,
@@ -237,7 +237,7 @@ func TestAPluginDecidesHowANodeJoins(t *testing.T) {
 		"sharding: {allocation: {strategy: mover}}",
 		"plugins:", "  sage: {policy: join-decider, path: /bin/one, unpinned: true}", "  mover: {policy: allocation, path: /bin/first, unpinned: true}")
 	s := &stage{unsuitable: "/bin/third"}
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{reads(&closed), cluster.WithPlugins(s)}}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{reads(&closed), cluster.WithPlugins(s)}}, path))
 	node, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), cluster.WithPlugins(s), reads(&closed))...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
@@ -387,7 +387,7 @@ func TestAPluginFindsContactPoints(t *testing.T) {
 		"plugins:", "  guide: {policy: discovery, path: /at/"+address+", unpinned: true}")
 	s := new(stage)
 	options := []cluster.Option{cluster.WithPlugins(s), reads(&closed)}
-	require.NoError(t, cluster.Check(cluster.Own{Options: options}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: options}, path))
 	node, err := cluster.Start(t.Context(), quiet(append(options, cluster.WithFile(path))...)...)
 	require.NoError(t, err)
 	defer func() { _ = node.Close() }()
@@ -411,7 +411,7 @@ func TestAPluginJudgesHeartbeats(t *testing.T) {
 	path := file(t, "cluster: {name: test}", "node: {address: "+seed+"}", "membership: {seed-nodes: ["+seed+"], failure-detector: {strategy: listener}}",
 		"plugins:", "  listener: {policy: failure-detector, path: /bin/one, unpinned: true}")
 	s := new(stage)
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithPlugins(s)}}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{cluster.WithPlugins(s)}}, path))
 	for i := range 2 {
 		node, err := cluster.Start(ctx, quiet(cluster.WithFile(path), cluster.WithPlugins(s), cluster.WithChange(func(c *cluster.Config) {
 			if i > 0 {

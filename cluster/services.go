@@ -26,8 +26,8 @@ func WithTopics(opts ...pubsub.Option) Option {
 	return func(o *options) { o.topics = append(o.topics, opts...) }
 }
 
-// lazy is a part that starts when it is asked for first.
-type lazy[T any] struct {
+// lazyPart is a part that starts when it is asked for first.
+type lazyPart[T any] struct {
 	open func() (*T, error) // Set before the first use.
 
 	mu  sync.Mutex // Guards what follows; held while the part starts.
@@ -35,7 +35,7 @@ type lazy[T any] struct {
 }
 
 // get returns the part. One that could not start is tried again by the next call.
-func (l *lazy[T]) get() (_ *T, err error) {
+func (l *lazyPart[T]) get() (_ *T, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.got == nil {
@@ -45,7 +45,7 @@ func (l *lazy[T]) get() (_ *T, err error) {
 }
 
 // peek returns the part if it has started, nil otherwise.
-func (l *lazy[T]) peek() *T {
+func (l *lazyPart[T]) peek() *T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.got

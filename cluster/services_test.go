@@ -158,9 +158,9 @@ func TestServicesAndTopicsStartWhenAskedFor(t *testing.T) {
 	require.NoError(t, node.Close())
 
 	path, _ = lone(t, "registry: {consistency: most}", "pubsub: {max-message-bytes: -1}")
-	err = cluster.Check(cluster.Own{}, path)
+	err = cluster.Check(cluster.Extensions{}, path)
 	require.ErrorContains(t, err, `:4: registry.consistency: "most" is none of local, majority, all`)
 	require.ErrorContains(t, err, ":5: pubsub.max-message-bytes: -1 is not at least 0")
 	path, _ = lone(t, "pubsub: {max-message-bytes: 5000000}")
-	require.ErrorContains(t, cluster.Check(cluster.Own{}, path), ":4: pubsub.max-message-bytes: 5000000 is more than fits into a frame")
+	require.ErrorContains(t, cluster.Check(cluster.Extensions{}, path), ":4: pubsub.max-message-bytes: 5000000 is more than fits into a frame")
 }

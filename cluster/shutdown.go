@@ -78,8 +78,8 @@ func ExitStatus(err error) int {
 	return ExitFailed
 }
 
-// ending ends a node.
-type ending struct {
+// nodeShutdown ends a node.
+type nodeShutdown struct {
 	*shutdown.Sequence
 
 	node *Node
@@ -101,19 +101,19 @@ func verdict(r shutdown.Report) error {
 }
 
 // newEnding returns the phases of a node, with what the node has to do in them.
-func newEnding(n *Node, cfg ShutdownConfig, log *slog.Logger) (*ending, error) {
+func newEnding(n *Node, cfg ShutdownConfig, log *slog.Logger) (*nodeShutdown, error) {
 	phases, err := shutdown.New(cfg.Deadline, log, shutdown.Phases(cfg.Deadline)...)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	e := &ending{phases, n}
+	e := &nodeShutdown{phases, n}
 	_, unready := e.Add(shutdown.Unready, "balancers", func(ctx context.Context) error { return e.notice(ctx, cfg.UnreadyFor) })
 	_, leave := e.Add(shutdown.Leave, leaveTask, e.leave)
 	return e, errors.Join(unready, leave)
 }
 
 // await waits until ctx ends or the node has ended by itself, and returns which of the two it was.
-func (e *ending) await(ctx context.Context) (reason string) {
+func (e *nodeShutdown) await(ctx context.Context) (reason string) {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx).Error()
@@ -126,7 +126,7 @@ func (e *ending) await(ctx context.Context) (reason string) {
 }
 
 // notice gives balancers time to notice that the node is not ready.
-func (e *ending) notice(ctx context.Context, d time.Duration) error {
+func (e *nodeShutdown) notice(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 	case <-e.node.Done(): // Nobody is served any more.
@@ -137,7 +137,7 @@ func (e *ending) notice(ctx context.Context, d time.Duration) error {
 
 // leave leaves the cluster. It keeps back a fifth of its time, a second at most, in which the node is ended if it has
 // not left.
-func (e *ending) leave(ctx context.Context) error {
+func (e *nodeShutdown) leave(ctx context.Context) error {
 	leaving, cancel := ctx, context.CancelFunc(func() {})
 	if at, ok := ctx.Deadline(); ok {
 		leaving, cancel = context.WithDeadline(ctx, at.Add(-min(time.Second, time.Until(at)/5)))
@@ -154,7 +154,7 @@ func (e *ending) leave(ctx context.Context) error {
 }
 
 // unready is a reason why the node is not ready.
-func (e *ending) unready() []string {
+func (e *nodeShutdown) unready() []string {
 	if e.Begun() {
 		return []string{"the node ends"}
 	}

@@ -28,7 +28,7 @@ import (
 type listener struct{ key, address string }
 
 // listeners reports addresses of which two cannot be bound.
-func (s *startable) listeners() error {
+func (s *startCheck) listeners() error {
 	transport := listener{"transport.bind", s.Transport.Bind}
 	if transport.address == "" {
 		transport = listener{"node.address", s.Node.Address}
@@ -82,7 +82,7 @@ func covers(host, other string) bool {
 }
 
 // certificates reports files by which no connection can be made.
-func (s *startable) certificates() error {
+func (s *startCheck) certificates() error {
 	var faults field.Faults
 	for _, section := range securedOf(&s.Config) {
 		if !section.files.Complete() { // No files are named, or the section reports which one is missing.
@@ -118,7 +118,7 @@ func needed(c Config, section string) mutual.Need {
 
 // files reports files of tokens that let nobody in, directories that are none, or in which this user cannot write, and
 // a path at which no socket can be made.
-func (s *startable) files() error {
+func (s *startCheck) files() error {
 	var faults field.Faults
 	for _, f := range []struct{ key, path string }{
 		{"management.operators.token-file", s.Management.Operators.TokenFile}, {"gateway.token-file", s.Gateway.TokenFile},
@@ -177,7 +177,7 @@ func writable(dir string) error {
 }
 
 // plugins reports plugins that are chosen and cannot be started.
-func (s *startable) plugins() error {
+func (s *startCheck) plugins() error {
 	var faults field.Faults
 	for _, name := range slices.Sorted(maps.Keys(s.Plugins)) {
 		if s.chooses(name) {
@@ -188,7 +188,7 @@ func (s *startable) plugins() error {
 }
 
 // unstartable returns why a plugin cannot be started on this machine, nil if nothing is in the way.
-func (s *startable) unstartable(name string) error {
+func (s *startCheck) unstartable(name string) error {
 	section, key := s.Plugins[name], "plugins."+name
 	if found := variable.FindString(section.Path); found != "" {
 		return field.Errorf(key+".path", "%q has the variable %s, and nothing replaces it in a file: write the path", field.Clip(section.Path), found)

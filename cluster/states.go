@@ -54,7 +54,7 @@ type states struct {
 	store     store.Store   // Nil if the node has none, as is keeper.
 	keeper    *state.Keeper // Measured until stop is called.
 	stop      func()
-	reminders lazy[reminder.Service]
+	reminders lazyPart[reminder.Service]
 
 	closing *given // The store.
 }

@@ -135,7 +135,7 @@ func TestStatesThatCannotBe(t *testing.T) {
 			path, _ := lone(t, c.lines...)
 			_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path), linked)...)
 			require.ErrorContains(t, err, c.says)
-			require.ErrorContains(t, cluster.Check(cluster.Own{Options: []cluster.Option{linked}}, path), c.says)
+			require.ErrorContains(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{linked}}, path), c.says)
 		})
 	}
 	path, _ := lone(t, chooses, "state-ledger: {shelf: none}")
@@ -144,10 +144,10 @@ func TestStatesThatCannotBe(t *testing.T) {
 
 	// Who does not link the store takes its section as it is, and says what is to be linked.
 	path, _ = lone(t, "states: {store: postgres}", "state-postgres: {url: 'postgres:///bank'}")
-	err = cluster.Check(cluster.Own{}, path)
+	err = cluster.Check(cluster.Extensions{}, path)
 	require.ErrorIs(t, err, config.ErrNotLinked)
 	require.ErrorContains(t, err, "cluster.WithStates(\"postgres\", ...)")
 	require.NotContains(t, err.Error(), "state-postgres")
-	require.NoError(t, cluster.Check(cluster.Own{Whole: true}, path))
-	require.NoError(t, cluster.Check(cluster.Own{Strategies: []string{"postgres"}}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Whole: true}, path))
+	require.NoError(t, cluster.Check(cluster.Extensions{Strategies: []string{"postgres"}}, path))
 }

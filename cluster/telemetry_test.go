@@ -115,8 +115,8 @@ func TestMetricsThatTheProgramDidNotLinkAreRefused(t *testing.T) {
 	_, err := cluster.Start(t.Context(), quiet(cluster.WithFile(path))...)
 	require.ErrorIs(t, err, config.ErrNotLinked)
 	require.EqualError(t, err, path+":5: "+cure)
-	require.EqualError(t, cluster.Check(cluster.Own{}, path), path+":5: "+cure)
-	require.NoError(t, cluster.Check(cluster.Own{Options: []cluster.Option{cluster.WithMetrics(new(shelf))}}, path))
+	require.EqualError(t, cluster.Check(cluster.Extensions{}, path), path+":5: "+cure)
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: []cluster.Option{cluster.WithMetrics(new(shelf))}}, path))
 	_, err = cluster.Load(cluster.WithFile(path), cluster.WithMetrics(new(shelf)))
 	require.NoError(t, err)
 

@@ -28,14 +28,14 @@ type akkaEvent struct {
 
 // akkaSubject is the member that an event is about.
 type akkaSubject struct {
-	DataCenter    string     `json:"dataCenter"` // The zone.
-	Roles         []string   `json:"roles"`
-	Status        string     `json:"status"`
-	UniqueAddress akkaUnique `json:"uniqueAddress"`
+	DataCenter    string            `json:"dataCenter"` // The zone.
+	Roles         []string          `json:"roles"`
+	Status        string            `json:"status"`
+	UniqueAddress akkaUniqueAddress `json:"uniqueAddress"`
 }
 
-// akkaUnique is the id of a node.
-type akkaUnique struct {
+// akkaUniqueAddress is the id of a node.
+type akkaUniqueAddress struct {
 	Address string `json:"address"`
 	LongUID uint64 `json:"longUid"`
 }
@@ -189,6 +189,6 @@ func (f *Feed) led(leader gossip.NodeID) akkaEvent {
 func (f *Feed) subject(m *gossip.Member) *akkaSubject {
 	return &akkaSubject{
 		DataCenter: cmp.Or(m.Zone, akkaDefaultZone), Roles: append([]string{}, m.Roles...), Status: akkaStatus(m.Status),
-		UniqueAddress: akkaUnique{Address: akkaName(f.node, m.Node), LongUID: uint64(m.Node.UID)},
+		UniqueAddress: akkaUniqueAddress{Address: akkaName(f.node, m.Node), LongUID: uint64(m.Node.UID)},
 	}
 }

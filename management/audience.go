@@ -12,10 +12,10 @@ import (
 	"github.com/quorate/quorate/transport/mutual"
 )
 
-// audience are the streams that are answered, by who reads them: the name in a certificate, or the IP address. When all
+// readers are the streams that are answered, by who reads them: the name in a certificate, or the IP address. When all
 // places are taken a newcomer displaces the oldest stream of the reader that has most, if that has two more
 // than the newcomer; an operator displaces it in any case. Operators are displaced by nobody.
-type audience struct {
+type readers struct {
 	mu    sync.Mutex
 	open  []*reader // The oldest first.
 	count map[string]int
@@ -44,7 +44,7 @@ func readerOf(r *http.Request, operator bool, end context.CancelCauseFunc) *read
 }
 
 // join adds a stream. Where all places are taken it displaces another one, or reports false.
-func (a *audience) join(newcomer *reader, places int) bool {
+func (a *readers) join(newcomer *reader, places int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.open) >= places {
@@ -64,7 +64,7 @@ func (a *audience) join(newcomer *reader, places int) bool {
 }
 
 // weakest returns the oldest stream of the reader that has most; nil if operators have all.
-func (a *audience) weakest() (weak *reader) {
+func (a *readers) weakest() (weak *reader) {
 	for _, r := range a.open {
 		if !r.operator && (weak == nil || a.count[r.who] > a.count[weak.who]) {
 			weak = r
@@ -74,13 +74,13 @@ func (a *audience) weakest() (weak *reader) {
 }
 
 // leave takes a stream out, once.
-func (a *audience) leave(r *reader) {
+func (a *readers) leave(r *reader) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(r)
 }
 
-func (a *audience) remove(gone *reader) {
+func (a *readers) remove(gone *reader) {
 	for i, r := range a.open {
 		if r == gone {
 			a.open = append(a.open[:i], a.open[i+1:]...)

@@ -12,7 +12,7 @@ import (
 // Readers share the places of streams, and operators come first.
 func TestReadersShareThePlacesOfStreams(t *testing.T) {
 	const places = 4
-	var a audience
+	var a readers
 	ended := ""
 	come := func(who string, operator bool) (*reader, bool) {
 		r := &reader{who: who, operator: operator, end: func(error) { ended += who + " " }}

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// Bootstrapped is how the search of a node for contact points stands.
-type Bootstrapped struct {
+// BootstrapStatus is how the search of a node for contact points stands.
+type BootstrapStatus struct {
 	Self string `json:"self"` // The node that answers.
 	// Waits says in one sentence what the node waits for.
 	Waits string `json:"waits"`
@@ -36,7 +36,7 @@ type ContactPoint struct {
 
 // Bootstrap returns the route of the contact points, /bootstrap.
 func Bootstrap(node *membership.Node) []Route {
-	return []Route{{Path: "/bootstrap", Summary: "What the node waits for that looks contact points up", Result: Bootstrapped{}, Answer: func(context.Context, Request) (any, error) {
+	return []Route{{Path: "/bootstrap", Summary: "What the node waits for that looks contact points up", Result: BootstrapStatus{}, Answer: func(context.Context, Request) (any, error) {
 		answer := bootstrapOf(node.Bootstrap())
 		answer.Self = node.Self().String()
 		return answer, nil
@@ -44,11 +44,11 @@ func Bootstrap(node *membership.Node) []Route {
 }
 
 // bootstrapOf describes a search, if there is one.
-func bootstrapOf(b *membership.Bootstrap) Bootstrapped {
+func bootstrapOf(b *membership.Bootstrap) BootstrapStatus {
 	if b == nil {
-		return Bootstrapped{Waits: "nothing: this node looks no contact points up"}
+		return BootstrapStatus{Waits: "nothing: this node looks no contact points up"}
 	}
-	answer := Bootstrapped{
+	answer := BootstrapStatus{
 		Waits: b.Line, Looks: true, Required: b.Required, Fault: b.Fault,
 		Stable: b.Stable.Truncate(time.Millisecond).String(), StableMargin: b.StableMargin.String(),
 	}

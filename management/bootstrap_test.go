@@ -29,7 +29,7 @@ func TestANodeSaysForWhichContactPointsItWaits(t *testing.T) {
 		network := memory.NewNetwork()
 		first := start(t, network, looking(1))
 		<-time.After(4 * time.Second)
-		b := of[management.Bootstrapped](t, first, "/bootstrap", 200)
+		b := of[management.BootstrapStatus](t, first, "/bootstrap", 200)
 		require.Regexp(t, `^1 of 2 contact points, unchanged for [34] s of 5 s; 10.0.0.2:7946 does not answer: .+`, b.Waits)
 		require.Equal(t, []management.ContactPoint{{Address: "10.0.0.1:7946", Answers: true}, {Address: "10.0.0.2:7946"}}, b.ContactPoints)
 		require.True(t, b.Looks)
@@ -41,14 +41,14 @@ func TestANodeSaysForWhichContactPointsItWaits(t *testing.T) {
 		require.True(t, w.Found)
 		second := start(t, network, looking(2))
 		require.NoError(t, second.AwaitUp(t.Context()))
-		require.Equal(t, "nothing: this node is in a cluster", of[management.Bootstrapped](t, second, "/bootstrap", 200).Waits)
+		require.Equal(t, "nothing: this node is in a cluster", of[management.BootstrapStatus](t, second, "/bootstrap", 200).Waits)
 	})
 }
 
 func TestANodeThatLooksForNobodySaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := node(t, memory.NewNetwork(), 1, "10.0.0.1:7946")
-		b := of[management.Bootstrapped](t, n, "/bootstrap", 200)
-		require.Equal(t, management.Bootstrapped{Self: n.Self().String(), Waits: "nothing: this node looks no contact points up"}, b)
+		b := of[management.BootstrapStatus](t, n, "/bootstrap", 200)
+		require.Equal(t, management.BootstrapStatus{Self: n.Self().String(), Waits: "nothing: this node looks no contact points up"}, b)
 	})
 }

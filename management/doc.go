@@ -14,9 +14,9 @@
 //	GET /health/ready                      200 while it is up, has standing, and no kind of it is refused
 //	GET /health/startup                    200 once it has been up
 //	GET /v1/members                        [ClusterMembers]
-//	GET /bootstrap                         [Bootstrapped]
+//	GET /bootstrap                         [BootstrapStatus]
 //	POST /v1/form                          [Formed]
-//	POST /v1/members/{member}/leave        [Left]
+//	POST /v1/members/{member}/leave        [LeaveAnswer]
 //	POST /v1/members/{members}/down        [Downed]; force
 //	POST /v1/join/{seeds}                  [Joining]
 //	GET /v1/events                         [EventList]; after, type, limit

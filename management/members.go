@@ -107,7 +107,7 @@ func waitingOf(w *membership.Waiting) *Waiting {
 }
 
 // voter describes a voter that a node waits for.
-func voter(v membership.WaitedFor) string {
+func voter(v membership.WaitingVoter) string {
 	if v.Node.UID == 0 {
 		return v.Node.Address.String()
 	}

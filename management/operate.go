@@ -41,8 +41,8 @@ const (
 // membersNamed is how many members an error names at most.
 const membersNamed = 8
 
-// Left is the answer to a request that a member leaves.
-type Left struct {
+// LeaveAnswer is the answer to a request that a member leaves.
+type LeaveAnswer struct {
 	Self   string `json:"self"`   // The node that was asked.
 	Member string `json:"member"` // The member that leaves.
 	Status string `json:"status"` // Its status now: "leaving", or "exiting" if it had been asked before.
@@ -63,7 +63,7 @@ type Joining struct {
 
 // Operations returns the routes by which operators change who is a member:
 //
-//	POST /v1/members/{member}/leave   [Left]
+//	POST /v1/members/{member}/leave   [LeaveAnswer]
 //	POST /v1/members/{members}/down   [Downed]; force
 //	POST /v1/join/{seeds}             [Joining]
 //	POST /v1/shutdown                 [ClusterShutdown]; force
@@ -82,7 +82,7 @@ func Operations(node *membership.Node) []Route {
 	const cluster = "The name or the id of the cluster to which the node that is asked must belong, or nothing is done"
 	named := map[string]string{"member": aboutMember, "members": aboutMembers, "cluster": cluster}
 	return []Route{
-		{Path: "/v1/members/{member}/leave", Summary: "Have a member leave in order", Result: Left{}, Query: []string{"cluster"}, About: named, Operation: LeaveOperation, Authorized: true, Answer: o.leave},
+		{Path: "/v1/members/{member}/leave", Summary: "Have a member leave in order", Result: LeaveAnswer{}, Query: []string{"cluster"}, About: named, Operation: LeaveOperation, Authorized: true, Answer: o.leave},
 		{Path: "/v1/members/{members}/down", Summary: "Declare members failed", Result: Downed{}, Query: []string{"cluster", "force"}, About: named, Operation: DownOperation, Authorized: true, Answer: o.down},
 		{Path: "/v1/join/{seeds}", Summary: "Have a node that is in no cluster join one", Result: Joining{}, Query: []string{"cluster"}, Operation: JoinOperation, Authorized: true, Answer: o.join},
 		{Path: "/v1/shutdown", Summary: "Have the whole cluster prepare to be stopped", Result: ClusterShutdown{}, Query: []string{"cluster", "force"}, Operation: ShutdownOperation, Authorized: true, Answer: o.shutdown},
@@ -101,7 +101,7 @@ func (o operations) leave(ctx context.Context, r Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := Left{Self: o.node.Self().String(), Member: m.Node.String(), Status: gossip.Leaving.String()}
+	answer := LeaveAnswer{Self: o.node.Self().String(), Member: m.Node.String(), Status: gossip.Leaving.String()}
 	switch {
 	case m.Status == gossip.Down:
 		return nil, refuse(http.StatusConflict, "%v is down: it does not leave, it is removed", m.Node)

@@ -101,17 +101,17 @@ func TestAnOperatorHasAMemberLeave(t *testing.T) {
 		third.refuses("leave", "/v1/members/10.0.0.2:7946/leave?cluster=shop", 409, "this node belongs to the cluster named test", `not to \"shop\": nothing was done`)
 
 		id := first.n.State().Cluster().String()
-		got := does[management.Left](first, "leave", "/v1/members/10.0.0.2:7946#2/leave?cluster="+id)
-		require.Equal(t, management.Left{Self: "10.0.0.1:7946#1", Member: "10.0.0.2:7946#2", Status: "leaving"}, got)
+		got := does[management.LeaveAnswer](first, "leave", "/v1/members/10.0.0.2:7946#2/leave?cluster="+id)
+		require.Equal(t, management.LeaveAnswer{Self: "10.0.0.1:7946#1", Member: "10.0.0.2:7946#2", Status: "leaving"}, got)
 		synctest.Wait()
-		require.Contains(t, []string{"leaving", "exiting"}, does[management.Left](first, "leave", "/v1/members/10.0.0.2:7946/leave?cluster=test").Status)
+		require.Contains(t, []string{"leaving", "exiting"}, does[management.LeaveAnswer](first, "leave", "/v1/members/10.0.0.2:7946/leave?cluster=test").Status)
 		<-nodes[1].n.Done()
 		require.NoError(t, nodes[1].n.Err(), "it left in order")
 		nodes[1].refuses("leave", "/v1/members/self/leave", 409, "the node has left the cluster: ask another node")
 		<-time.After(10 * time.Second)
 		first.refuses("leave", "/v1/members/10.0.0.2:7946/leave", 404, "10.0.0.2:7946 is gone: 10.0.0.2:7946#2 was removed at ", "after it had left")
 
-		require.Equal(t, "10.0.0.3:7946#3", does[management.Left](third, "leave", "/v1/members/self/leave").Member)
+		require.Equal(t, "10.0.0.3:7946#3", does[management.LeaveAnswer](third, "leave", "/v1/members/self/leave").Member)
 		<-third.n.Done()
 		require.NoError(t, third.n.Err())
 	})
@@ -206,7 +206,7 @@ func TestAnOperatorStopsAWholeCluster(t *testing.T) {
 		require.Equal(t, "preparing", got.Status)
 		require.Equal(t, []string{"10.0.0.1:7946#1", "10.0.0.2:7946#2", "10.0.0.3:7946#3"}, got.Members)
 		<-time.After(10 * time.Second)
-		require.Contains(t, because(t, first.n, "shutdown", management.Needed{}), "when one of them leaves, all do")
+		require.Contains(t, because(t, first.n, "shutdown", management.Requirement{}), "when one of them leaves, all do")
 		require.Equal(t, "ready", does[management.ClusterShutdown](first, "shutdown-cluster", "/v1/shutdown").Status, "asked again, it needs no force")
 		require.Empty(t, first.n.State().Unreachable())
 
@@ -215,7 +215,7 @@ func TestAnOperatorStopsAWholeCluster(t *testing.T) {
 		require.Nil(t, late.n.View().Member(), "nobody comes in")
 		require.NotNil(t, late.n.Waiting())
 
-		does[management.Left](nodes[2], "leave", "/v1/members/self/leave")
+		does[management.LeaveAnswer](nodes[2], "leave", "/v1/members/self/leave")
 		for _, n := range nodes {
 			<-n.n.Done()
 			require.NoError(t, n.n.Err(), "it left in order")

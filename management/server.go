@@ -63,7 +63,7 @@ type Server struct {
 	// answer is left.
 	slots, probes, streams chan struct{}
 
-	audience audience
+	audience readers
 
 	watched   context.Context    //nolint:containedctx // The life of all streams, which ends first.
 	unwatched context.CancelFunc // Ends it.

@@ -33,15 +33,15 @@ type Finding struct {
 	Trouble bool     `json:"trouble"`        // It is not as it should stay.
 }
 
-// Needed says how many members the leader waits for before the first ones become up.
-type Needed struct {
+// Requirement says how many members the leader waits for before the first ones become up.
+type Requirement struct {
 	Members int            // membership.min-nr-of-members.
 	OfRole  map[string]int // membership.min-nr-of-members-of-role.
 }
 
 // Why returns the route that says why the cluster is as it is, /v1/why. What the leader waits for is told as of the
 // settings of this node, which are the same on all.
-func Why(node *membership.Node, needed Needed) []Route {
+func Why(node *membership.Node, needed Requirement) []Route {
 	return []Route{{
 		Path: "/v1/why", Summary: "Why the cluster is as it is: agreement, leader, members that cannot be reached or wait", Result: ClusterReasons{},
 		Answer: func(context.Context, Request) (any, error) {
@@ -62,7 +62,7 @@ func Why(node *membership.Node, needed Needed) []Route {
 type reasons struct {
 	view      membership.View
 	state     *gossip.State
-	needed    Needed
+	needed    Requirement
 	decisions map[string]membership.Decision // The last one of this node about each subject.
 }
 

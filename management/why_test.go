@@ -22,7 +22,7 @@ import (
 // outside of any cluster.
 
 // because asks a node, and returns what it says about something: what is so, and why, a line each.
-func because(t *testing.T, n *membership.Node, about string, needed management.Needed) string {
+func because(t *testing.T, n *membership.Node, about string, needed management.Requirement) string {
 	t.Helper()
 	status, _, body := operate(t, management.Why(n, needed), func(r *http.Request) { r.Method, r.URL.Path = http.MethodGet, "/v1/why" })
 	require.Equal(t, 200, status)
@@ -40,7 +40,7 @@ func because(t *testing.T, n *membership.Node, about string, needed management.N
 func TestWhyAClusterIsAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, nodes := three(t)
-		n, none := nodes[1].n, management.Needed{}
+		n, none := nodes[1].n, management.Requirement{}
 		require.Equal(t, "this node takes part in it\nit is up, and a majority of the voters answers it\n", because(t, n, "cluster", none))
 		require.Equal(t, "all agree\nevery member that counts has seen the state of the cluster\n", because(t, n, "convergence", none))
 		require.Equal(t, "10.0.0.1:7946#1 leads\nit is the first by address of the members that this node can reach, that are up or leaving\n", because(t, n, "leader", none))
@@ -73,16 +73,16 @@ func TestWhyANodeWaits(t *testing.T) {
 		network := memory.NewNetwork()
 		n := node(t, network, 1, seeds()...)
 		<-time.After(time.Minute)
-		said := because(t, n, "cluster", management.Needed{})
+		said := because(t, n, "cluster", management.Requirement{})
 		require.Contains(t, said, "this node does not take part in it\nthe node waits for a cluster: ")
 		require.Contains(t, said, "quorate form")
-		require.Empty(t, because(t, n, "leader", management.Needed{}))
+		require.Empty(t, because(t, n, "leader", management.Requirement{}))
 
 		cfg := configuration(3, "10.0.0.3:7946")
 		cfg.Membership.MinNrOfMembers, cfg.Membership.MinNrOfMembersOfRole = 2, map[string]int{"web": 1}
 		alone := start(t, network, cfg)
 		<-time.After(10 * time.Second)
-		said = because(t, alone, "10.0.0.3:7946#3", management.Needed{Members: 2, OfRole: map[string]int{"web": 1, "backend": 1}})
+		said = because(t, alone, "10.0.0.3:7946#3", management.Requirement{Members: 2, OfRole: map[string]int{"web": 1, "backend": 1}})
 		require.Contains(t, said, "there are 1 members, and membership.min-nr-of-members is 2\nthere are 0 members with the role web, and membership.min-nr-of-members-of-role wants 1\n")
 		require.NotContains(t, said, "backend")
 	})
@@ -92,7 +92,7 @@ func TestWhyANodeWaits(t *testing.T) {
 func TestWhyAShutdownWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, nodes := three(t)
-		n, none := nodes[0].n, management.Needed{}
+		n, none := nodes[0].n, management.Requirement{}
 		require.Empty(t, because(t, n, "shutdown", none))
 		require.NoError(t, nodes[2].n.Close())
 		require.NoError(t, n.PrepareShutdown(t.Context()))

@@ -22,9 +22,9 @@ import (
 )
 
 // The configuration names methods ([DiscoveryConfig]), which are built in or given as an
-// option; the node asks them in turn when its machine calls for a lookup ([lookupService.lookUp]).
+// option; the node asks them in turn when its machine calls for a lookup ([search.lookUp]).
 // The node keeps the state of the search that the machine publishes, for its interfaces
-// ([lookupService.sought]).
+// ([search.sought]).
 
 // DiscoveryConfig is the section of the contact points that are looked up, in place of
 // seed nodes.
@@ -87,8 +87,8 @@ func WithDiscovery(methods ...discovery.Method) Option {
 // joins no cluster and forms none.
 func WithJoinDecider(d bootstrap.JoinDecider) Option { return func(o *options) { o.decider = d } }
 
-// lookupService answers the machine's calls for lookups and join decisions, and keeps the state of the search.
-type lookupService struct {
+// search looks contact points up for the machine of a node, and keeps the state of the search.
+type search struct {
 	found   discovery.Discovery   // Nil: contact points are not looked up.
 	decider bootstrap.JoinDecider // Nil: the machine decides by the built-in rule.
 
@@ -98,7 +98,7 @@ type lookupService struct {
 
 // open puts the methods together that the options give and the configuration names, and
 // returns the settings of the machine for the search, nil if contact points are not looked up.
-func (s *lookupService) open(cfg Config, o options, self gossip.Address) (*protocol.Bootstrapper, error) {
+func (s *search) open(cfg Config, o options, self gossip.Address) (*protocol.Bootstrapper, error) {
 	section := cfg.Membership.Discovery
 	if !section.Looks() {
 		if o.decider != nil {
@@ -157,12 +157,12 @@ func announceTo(section DiscoveryConfig, methods []discovery.Method, self gossip
 }
 
 // lookUp answers the machine's call for a lookup.
-func (s *lookupService) lookUp(ctx context.Context, q discovery.Query) (any, error) {
+func (s *search) lookUp(ctx context.Context, q discovery.Query) (any, error) {
 	return s.found.Lookup(ctx, q)
 }
 
 // decide answers the machine's call for a decision.
-func (s *lookupService) decide(ctx context.Context, seen bootstrap.Observations) (any, error) {
+func (s *search) decide(ctx context.Context, seen bootstrap.Observations) (any, error) {
 	return s.decider.Decide(ctx, seen)
 }
 
@@ -196,7 +196,7 @@ type ContactPoint struct {
 }
 
 // sought keeps the state of the search that the machine tells.
-func (s *lookupService) sought(e protocol.Sought, now time.Time) {
+func (s *search) sought(e protocol.Sought, now time.Time) {
 	b := &Bootstrap{
 		Line: e.Line, Required: e.Seen.Required, StableMargin: e.Seen.StableMargin, Stable: e.Seen.Stable, Fault: e.Fault,
 	}
@@ -213,7 +213,7 @@ func (s *lookupService) sought(e protocol.Sought, now time.Time) {
 }
 
 // count counts a lookup that has ended.
-func (s *lookupService) count(e protocol.Sought, b *Bootstrap, now time.Time) {
+func (s *search) count(e protocol.Sought, b *Bootstrap, now time.Time) {
 	if e.Fault != "" {
 		s.failed.Add(1)
 		return
@@ -228,7 +228,7 @@ func (s *lookupService) count(e protocol.Sought, b *Bootstrap, now time.Time) {
 }
 
 // joined notes that the node is in a cluster.
-func (s *lookupService) joined() {
+func (s *search) joined() {
 	if before := s.told.Load(); before != nil && before.Line != lineJoined {
 		b := *before
 		b.Line = lineJoined

@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,7 +142,7 @@ func (n *Node) SetDowning(ctx context.Context, d Downing) error {
 		return err
 	}
 	strategy.Load = n.loaded.add(d)
-	err = n.command(ctx, protocol.LoadDowning{Strategy: strategy})
+	err = n.commands.give(ctx, protocol.LoadDowning{Strategy: strategy})
 	if err != nil {
 		n.loaded.take(strategy.Load)
 	}
@@ -149,14 +151,6 @@ func (n *Node) SetDowning(ctx context.Context, d Downing) error {
 
 // releaseTimeout is how long a node waits for [Downing.Release].
 const releaseTimeout = 10 * time.Second
-
-// unload releases a strategy that is not asked any more.
-func (n *Node) unload(load uint64) {
-	if d := n.loaded.take(load); d.Release != nil {
-		// Owned by the node; run waits for it. Ends within releaseTimeout.
-		n.clients.Go(func() { d.release(n.log) })
-	}
-}
 
 // release calls Release, which is code of the program, and waits for it no longer than releaseTimeout.
 func (d Downing) release(log *slog.Logger) {
@@ -175,19 +169,13 @@ func (d Downing) release(log *slog.Logger) {
 	}
 }
 
-// decide asks the provider that a request names.
-func (n *Node) decide(ctx context.Context, r protocol.DowningRequest) (downing.Decision, error) {
-	d := n.loaded.get(r.Load)
-	if d.Provider == nil {
-		return downing.Decision{}, fmt.Errorf("membership: downing strategy %v is not loaded any more", r.Strategy)
-	}
-	return d.Provider.Decide(ctx, r.View)
-}
-
 // downingTable are the downing strategies that the machine may name, by the number with
-// which the machine was given them. The zero value is ready.
+// which the machine was given them.
 type downingTable struct {
-	mu   sync.Mutex
+	log      *slog.Logger
+	releases sync.WaitGroup // Goroutines that release strategies.
+
+	mu   sync.Mutex // Guards all below.
 	last uint64
 	all  map[uint64]Downing
 }
@@ -227,13 +215,30 @@ func (l *downingTable) take(load uint64) Downing {
 	return d
 }
 
-// numbers returns the numbers of all strategies, in no order.
-func (l *downingTable) numbers() []uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var all []uint64
-	for load := range l.all {
-		all = append(all, load)
+// unload releases a strategy that is not asked any more.
+func (l *downingTable) unload(load uint64) {
+	if d := l.take(load); d.Release != nil {
+		// Owned by the node, which waits for it (end). Ends within releaseTimeout.
+		l.releases.Go(func() { d.release(l.log) })
 	}
-	return all
+}
+
+// end releases all strategies, and waits for that.
+func (l *downingTable) end() {
+	l.mu.Lock()
+	all := slices.Collect(maps.Keys(l.all))
+	l.mu.Unlock()
+	for _, load := range all {
+		l.unload(load)
+	}
+	l.releases.Wait()
+}
+
+// decide asks the provider that a request names.
+func (l *downingTable) decide(ctx context.Context, r protocol.DowningRequest) (downing.Decision, error) {
+	d := l.get(r.Load)
+	if d.Provider == nil {
+		return downing.Decision{}, fmt.Errorf("membership: downing strategy %v is not loaded any more", r.Strategy)
+	}
+	return d.Provider.Decide(ctx, r.View)
 }

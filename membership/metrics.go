@@ -41,7 +41,7 @@ const (
 type metrics struct {
 	node    *Node
 	traffic sync.Map // Of tallyKey to *tally.
-	beats   heartbeatRounds
+	beats   heartbeats
 	lapses  lapseCounter
 	inquiry meter.Inquiry[protocol.Examined]
 	stops   []func()
@@ -99,7 +99,7 @@ type collected struct {
 // collect reads everything once for a collection.
 func (m *metrics) collect(ctx context.Context) *collected {
 	now := m.node.clock.Instant()
-	e, _ := m.inquiry.Ask(ctx, m.node.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })
+	e, _ := m.inquiry.Ask(ctx, m.node.life.stopping, func(id uint64) error { return m.node.machine.Post(protocol.Examine{ID: id}) })
 	return &collected{
 		Stats: m.node.Stats(), metrics: m, view: m.node.View(), held: m.node.standing.HeldAt(now), lost: m.lapses.count(now),
 		strangers: len(m.node.Strangers()),

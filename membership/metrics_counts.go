@@ -22,7 +22,7 @@ import (
 )
 
 // What the instruments count besides the machine: messages by type ([metrics.passed]),
-// the round trips of heartbeats ([heartbeatRounds]), losses of standing ([lapseCounter]), calls of
+// the round trips of heartbeats ([beats]), losses of standing ([lapses]), calls of
 // strategies ([metrics.call]).
 
 // tallyKey identifies a counter of messages.
@@ -53,7 +53,7 @@ func (m *metrics) passed(component, direction string, message any, size int) {
 // heartbeats began.
 func (m *metrics) sent(component string, message any, size int) {
 	m.passed(component, meter.Transmit, message, size)
-	if sequence := asks(message); sequence != 0 && m.roundTrip.Enabled(m.node.ctx) {
+	if sequence := asks(message); sequence != 0 && m.roundTrip.Enabled(m.node.life.ctx) {
 		m.beats.begun(sequence, m.node.clock.Instant())
 	}
 }
@@ -82,9 +82,9 @@ func hyphenated(name string) string {
 	return b.String()
 }
 
-// countingCodec is the codec of a component that counts received messages. Sent messages are
+// meteredCodec is the codec of a component that counts received messages. Sent messages are
 // counted when a lane has taken them.
-type countingCodec struct {
+type meteredCodec struct {
 	machine.Codec
 
 	component string
@@ -92,25 +92,25 @@ type countingCodec struct {
 }
 
 // Decode decodes a message and counts it.
-func (c countingCodec) Decode(b []byte) (any, error) {
+func (c meteredCodec) Decode(b []byte) (any, error) {
 	message, err := c.Codec.Decode(b)
 	if err != nil {
 		return nil, err
 	}
 	m := c.metrics
 	m.passed(c.component, meter.Receive, message, len(b))
-	if reply, ok := message.(protocol.HeartbeatReply); ok && reply.Known && m.roundTrip.Enabled(m.node.ctx) {
+	if reply, ok := message.(protocol.HeartbeatReply); ok && reply.Known && m.roundTrip.Enabled(m.node.life.ctx) {
 		now := m.node.clock.Instant()
 		if at, known := m.beats.at(reply.Sequence); known {
-			m.roundTrip.Record(m.node.ctx, now.Sub(at).Seconds())
+			m.roundTrip.Record(m.node.life.ctx, now.Sub(at).Seconds())
 		}
 	}
 	return message, nil
 }
 
-// heartbeatRounds has the times at which the last rounds of heartbeats began. An answer to an older round
+// heartbeats remembers when the last rounds of heartbeats began. An answer to an older round
 // says nothing about round trips.
-type heartbeatRounds struct {
+type heartbeats struct {
 	mu   sync.Mutex
 	last [64]struct {
 		sequence uint64
@@ -119,7 +119,7 @@ type heartbeatRounds struct {
 }
 
 // begun notes when a round began: with the first of its heartbeats.
-func (b *heartbeatRounds) begun(sequence uint64, at machine.Instant) {
+func (b *heartbeats) begun(sequence uint64, at machine.Instant) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := &b.last[sequence%uint64(len(b.last))]; r.sequence != sequence {
@@ -128,7 +128,7 @@ func (b *heartbeatRounds) begun(sequence uint64, at machine.Instant) {
 }
 
 // at returns when a round began, if it is remembered.
-func (b *heartbeatRounds) at(sequence uint64) (machine.Instant, bool) {
+func (b *heartbeats) at(sequence uint64) (machine.Instant, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.last[sequence%uint64(len(b.last))]

@@ -78,11 +78,11 @@ func machineTable() []meter.Row[*collected] {
 // bootstrapTable declares what is measured of how contact points are looked up. There is
 // nothing to show where seed nodes are listed.
 func bootstrapTable() []meter.Row[*collected] {
-	seeking := func(c *collected) *lookupService { return &c.metrics.node.seeking }
+	found := func(c *collected) *search { return &c.metrics.node.search }
 	return []meter.Row[*collected]{
 		meter.Counter("quorate.bootstrap.lookups", "{lookup}", "Lookups of contact points that have ended, by how. None where seed nodes are listed.",
 			func(c *collected, show meter.Show) {
-				if s := seeking(c); s.found != nil {
+				if s := found(c); s.found != nil {
 					show(s.answered.Load(), attrLookup.String("found"))
 					show(s.empty.Load(), attrLookup.String("empty"))
 					show(s.failed.Load(), attrLookup.String("failed"))
@@ -90,13 +90,13 @@ func bootstrapTable() []meter.Row[*collected] {
 			}),
 		meter.Gauge("quorate.bootstrap.contacts", "{contact point}", "Contact points that the last lookup with an answer has found. None where seed nodes are listed.",
 			func(c *collected, show meter.Show) {
-				if s := seeking(c); s.found != nil {
+				if s := found(c); s.found != nil {
 					show(s.size.Load())
 				}
 			}),
 		meter.FloatGauge("quorate.bootstrap.age", "s", "Time since a lookup has answered last. None where seed nodes are listed, and before the first answer.",
 			func(c *collected, show func(float64, ...attribute.KeyValue)) {
-				if b := seeking(c).told.Load(); b != nil && !b.LookedUp.IsZero() {
+				if b := found(c).told.Load(); b != nil && !b.LookedUp.IsZero() {
 					show(c.metrics.node.clock.Now().Wall.Sub(b.LookedUp).Seconds())
 				}
 			}),

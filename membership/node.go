@@ -51,7 +51,7 @@ type Node struct {
 	clock     *machine.SystemClock
 	driver    *machine.Driver
 	transport transport.Transport
-	machine   *machine.Handle // Handle of the membership machine.
+	machine   *machine.Handle // Of the membership machine.
 	disk      disk
 	standing  Standing
 	strangers strangerFilter
@@ -59,25 +59,18 @@ type Node struct {
 	decisions Decisions
 	admission admission
 	metrics   *metrics
-	lookout   searchStatus
-	orders    pendingCommands[protocol.Commanded] // Commands about members that wait for an answer.
-	seeking   lookupService
+	report    searchStatus
+	search    search
 	judge     fd.Judge // Nil: the failure detectors of the machine decide.
 	loaded    downingTable
 	builtIns  downing.Catalogue // Strategies that need no provider.
 
-	attached sync.Map // Component name to Attachment.
+	connections connections
+	commands    commands
+	attached    sync.Map // Component name to Attachment.
 
-	listenersMu sync.Mutex // Guards listening, which is replaced and never changed.
-	listening   []func(transport.Notice)
-
-	ctx      context.Context //nolint:containedctx // Life of the node: ends everything that its goroutines wait for.
-	cancel   context.CancelFunc
+	life     lifecycle
 	clients  sync.WaitGroup // Goroutines that serve effects of the machines.
-	stopping chan struct{}  // Closed when the machine said that the node ends, or by Close.
-	stopOnce sync.Once
-	done     chan struct{}
-	err      error // Why the node ended; set before done is closed.
 	counters counters
 }
 
@@ -118,7 +111,7 @@ func Start(ctx context.Context, cfg Config, opts ...Option) (*Node, error) {
 func (n *Node) begin(ctx context.Context, cfg ProtocolConfig) error {
 	switch {
 	case cfg.Discovery.Looks():
-		return n.command(ctx, protocol.Discover{})
+		return n.commands.give(ctx, protocol.Discover{})
 	case len(cfg.SeedNodes) > 0:
 		return n.Join(ctx, cfg.SeedNodes...)
 	}
@@ -160,13 +153,15 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 		return nil, nil, err
 	}
 	self := gossip.NodeID{Address: address, UID: o.uid}
-	ctx, cancel := context.WithCancel(context.Background())
 	n := &Node{
 		self: self, cluster: cfg.Cluster.Name, dataDir: cfg.Node.DataDir, roles: slices.Compact(slices.Sorted(slices.Values(cfg.Node.Roles))), log: o.log.With("node", self.String()), clock: machine.NewSystemClock(),
-		ctx: ctx, cancel: cancel, stopping: make(chan struct{}), done: make(chan struct{}),
-		admission: newAdmission(), builtIns: o.builtIns,
+		builtIns: o.builtIns,
 	}
+	n.life.begin()
 	n.limited = machine.LimitLog(n.log)
+	n.admission = admission{ctx: n.life.ctx, limited: n.limited, source: n.Source, view: n.View, large: make(chan struct{}, largeAtATime)}
+	n.connections = connections{self: self, log: n.log, limited: n.limited, source: n.Source}
+	n.loaded.log = n.log
 	n.standing.clock, n.decisions.clock, n.disk.log = n.clock, n.clock, n.log
 	n.decisions.journal.log, n.decisions.journal.limited = n.log, n.limited
 	n.standing.margin = cfg.Membership.FailureDetector.HeartbeatInterval + machine.FilterMargin
@@ -178,14 +173,14 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,
 		ClusterID: func() gossip.ClusterID { return n.View().State.Cluster() },
-		Known:     n.known, Roles: n.roles,
+		Known:     n.admission.known, Roles: n.roles,
 	}
 	n.driver = machine.NewDriver(n.ports(), 0)
 	if err := n.disk.open(cfg); err != nil {
 		n.discard()
 		return nil, nil, fmt.Errorf("membership: %w", err)
 	}
-	t, err := o.transport(identity, cfg.Transport, n.noticed)
+	t, err := o.transport(identity, cfg.Transport, n.connections.noticed)
 	if err != nil {
 		n.discard()
 		return nil, nil, fmt.Errorf("membership: %w", err)
@@ -216,7 +211,7 @@ func useCounter(clock *machine.SystemClock, cfg NodeConfig, log *slog.Logger) {
 // discard releases everything of a node that was not started.
 func (n *Node) discard() {
 	_ = n.driver.Close() // It never fails.
-	n.cancel()
+	n.life.cancel()
 	if n.transport != nil {
 		_ = n.transport.Close() // The reason for discarding the node is the error to report.
 	}
@@ -234,7 +229,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	if err != nil {
 		return err
 	}
-	bootstrapper, err := n.seeking.open(cfg, o, n.self.Address)
+	bootstrapper, err := n.search.open(cfg, o, n.self.Address)
 	if err != nil {
 		return err
 	}
@@ -267,8 +262,9 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 		return err
 	}
 	n.machine, err = n.Attach(Attachment{Component: machine.Component{
-		Name: ComponentName, Service: protocol.Service, Machine: &countingMachine{m, &n.counters.machine}, Codec: wire.Codec{},
+		Name: ComponentName, Service: protocol.Service, Machine: &countedMachine{m, &n.counters.machine}, Codec: wire.Codec{},
 	}})
+	n.connections.machine, n.commands = n.machine, commands{machine: n.machine, life: &n.life}
 	return err
 }
 
@@ -302,8 +298,8 @@ func (n *Node) Subscribe() *Subscription { return n.hub.subscribe() }
 func (n *Node) Stats() Stats {
 	c, m := &n.counters, n.counters.machine.load()
 	return Stats{
-		Unsent: c.unsent.Load(), Undecodable: c.undecodable.Load(), Oversize: c.oversize.Load(),
-		Refused: c.refused.Load(), Unheard: c.unheard.Load(), Strangers: n.strangers.count.Load(),
+		Unsent: c.unsent.Load(), Undecodable: n.admission.undecodable.Load(), Oversize: n.admission.oversize.Load(),
+		Refused: c.refused.Load(), Unheard: n.connections.unheard.Load(), Strangers: n.strangers.count.Load(),
 		Rounds: m.Rounds, Pushes: m.Pushes, Marks: m.Marks, Clears: m.Clears,
 		Driver: n.driver.Stats(), Transport: n.transport.Counters(),
 	}
@@ -320,13 +316,13 @@ func (n *Node) Join(ctx context.Context, seeds ...string) error {
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
-	if n.seeking.found != nil {
+	if n.search.found != nil {
 		return errors.New("membership: this node looks contact points up: membership.discovery.methods says how")
 	}
 	if len(addresses) == 0 {
 		return errors.New("membership: no seed node was given to join")
 	}
-	return n.command(ctx, protocol.Join{Seeds: addresses})
+	return n.commands.give(ctx, protocol.Join{Seeds: addresses})
 }
 
 // AwaitUp waits until this node is up: a member that takes part in everything. It returns
@@ -345,9 +341,9 @@ func (n *Node) await(ctx context.Context, wished func(*gossip.Member) bool) erro
 	defer sub.Close()
 	for {
 		select {
-		case <-n.stopping: // The last view is outdated.
-			<-n.done
-			return cmp.Or(n.err, ErrClosed)
+		case <-n.life.stopping: // The last view is outdated.
+			<-n.life.done
+			return cmp.Or(n.life.err, ErrClosed)
 		default:
 		}
 		if wished(n.View().Member()) {
@@ -364,12 +360,12 @@ func (n *Node) await(ctx context.Context, wished func(*gossip.Member) bool) erro
 // [Node.Err]. A node that is no member yet just ends.
 func (n *Node) Leave(ctx context.Context) error {
 	if n.View().Member() == nil {
-		n.end(nil)
-	} else if err := n.command(ctx, protocol.Leave{Address: n.self.Address}); err != nil && !errors.Is(err, ErrClosed) {
+		n.life.end(nil)
+	} else if err := n.commands.give(ctx, protocol.Leave{Address: n.self.Address}); err != nil && !errors.Is(err, ErrClosed) {
 		return err
 	}
 	select {
-	case <-n.done:
+	case <-n.life.done:
 		return n.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -380,7 +376,7 @@ func (n *Node) Leave(ctx context.Context) error {
 // this node has taken the request, not when the member is gone. The error is that of ctx,
 // an [*UnknownMemberError], with which nothing has changed, or [ErrClosed].
 func (n *Node) LeaveMember(ctx context.Context, member string) error {
-	return n.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
+	return n.commands.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
 		return protocol.Leave{Address: named.Address, UID: named.UID, ID: id}
 	})
 }
@@ -396,7 +392,7 @@ func (n *Node) PrepareShutdown(ctx context.Context) error {
 	if m := n.View().Member(); m == nil || m.Status < gossip.Up {
 		return ErrNotUp
 	}
-	return n.command(ctx, protocol.Prepare{})
+	return n.commands.give(ctx, protocol.Prepare{})
 }
 
 // Down declares a member failed, named as in [ParseMember]: by its id, if another process may have taken its address.
@@ -406,102 +402,46 @@ func (n *Node) PrepareShutdown(ctx context.Context) error {
 // returns when this node has taken the request. The error is that of ctx, an [*UnknownMemberError], with which nothing
 // has changed, [ErrNotUp] or [ErrClosed].
 func (n *Node) Down(ctx context.Context, member string) error {
-	return n.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
+	return n.commands.order(ctx, member, func(named gossip.NodeID, id uint64) machine.Input {
 		return protocol.Down{Address: named.Address, UID: named.UID, ID: id}
 	})
 }
 
-// order feeds a command about a named member to the membership machine, which alone decides
-// whom it meets, and waits for its answer.
-func (n *Node) order(ctx context.Context, member string, command func(named gossip.NodeID, id uint64) machine.Input) error {
-	named, err := ParseMember(member)
-	if err != nil {
-		return err
-	}
-	id, answered := n.orders.ask()
-	defer n.orders.forget(id)
-	if err := n.command(ctx, command(named, id)); err != nil {
-		return err
-	}
-	select {
-	case a := <-answered:
-		return orderError(a)
-	case <-n.done:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case a := <-answered: // The node may have ended by what it was told.
-		return orderError(a)
-	default:
-		return closedError(n.err)
-	}
-}
-
-// command feeds a command to the membership machine.
-func (n *Node) command(ctx context.Context, in machine.Input) error {
-	err := n.machine.PostWait(ctx, in)
-	switch {
-	case errors.Is(err, machine.ErrClosed):
-		return closedError(n.err) // The driver ends after err was set.
-	case err != nil:
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 // Done is closed when the node has ended: it left, was declared down, was
 // refused, or was closed.
-func (n *Node) Done() <-chan struct{} { return n.done }
+func (n *Node) Done() <-chan struct{} { return n.life.done }
 
 // Err returns why the node ended: nil when it left in order or has not ended,
 // otherwise an error that wraps [ErrDown], [ErrRefused], [ErrJoinFailed] or
 // [ErrClosed].
-func (n *Node) Err() error {
-	select {
-	case <-n.done:
-		return n.err
-	default:
-		return nil
-	}
-}
+func (n *Node) Err() error { return n.life.why() }
 
 // Close ends the node at once and waits for all its goroutines. The others
 // notice it as a failure, unless the node has left. It returns nil, may be
 // called again, and must not be called from a strategy or a handler.
 func (n *Node) Close() error {
-	n.end(ErrClosed)
-	<-n.done
+	n.life.end(ErrClosed)
+	<-n.life.done
 	return nil
-}
-
-// end lets run finish; the first reason counts.
-func (n *Node) end(why error) {
-	n.stopOnce.Do(func() {
-		n.err = why
-		close(n.stopping)
-	})
 }
 
 // run waits for the end of the node and takes it apart. The driver goes first, so that
 // nothing is decided any more; the transport then has its linger to deliver the last
 // messages.
 func (n *Node) run() {
-	<-n.stopping
+	<-n.life.stopping
 	n.metrics.stop()
 	n.standing.set(0)
 	_ = n.driver.Close() // It never fails.
-	n.cancel()
+	n.life.cancel()
 	if err := n.transport.Close(); err != nil {
 		n.log.Warn("transport closed with an error", "error", err)
 	}
-	for _, load := range n.loaded.numbers() {
-		n.unload(load)
-	}
+	n.loaded.end()
 	n.clients.Wait()
 	n.disk.close()
 	n.strangers.end()
 	n.hub.end()
-	n.decisions.journal.ended(n.err)
-	close(n.done)
+	n.decisions.journal.ended(n.life.err)
+	close(n.life.done)
 }

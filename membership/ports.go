@@ -8,9 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
-	"strconv"
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
@@ -24,7 +22,7 @@ import (
 
 // Components of other packages are attached first ([Node.Attach]). Then come the effects
 // of all machines, out to the transport, the strategies and the subscribers
-// ([Node.ports]), and what the transport reports back ([Node.noticed]).
+// ([Node.ports]).
 
 // Attachment is a component of another package together with the functions that carry out
 // its effects.
@@ -50,7 +48,7 @@ type Attachment struct {
 // has ended returns [ErrClosed].
 func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 	if a.Component.Codec != nil {
-		a.Component.Codec = countingCodec{a.Component.Codec, a.Component.Name, n.metrics}
+		a.Component.Codec = meteredCodec{a.Component.Codec, a.Component.Name, n.metrics}
 	}
 	if _, taken := n.attached.LoadOrStore(a.Component.Name, a); taken {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, machine.ErrTaken)
@@ -66,40 +64,26 @@ func (n *Node) Attach(a Attachment) (*machine.Handle, error) {
 		return nil, fmt.Errorf("membership: component %s: %w", a.Component.Name, err)
 	}
 	if a.Component.Service != 0 {
-		n.transport.Handle(a.Component.Service, n.forMembers(a.Component.Service, n.receiver(a.Component, handle)))
+		h := n.admission.receiver(a.Component, handle)
+		if a.Component.Service != protocol.Service { // By which a node becomes a member.
+			h = n.strangers.keepOut(a.Component.Service, h)
+		}
+		n.transport.Handle(a.Component.Service, h)
 	}
 	return handle, nil
 }
 
-// forMembers returns a handler that gets only the frames of members, except for the
-// service by which a node becomes a member.
-func (n *Node) forMembers(s transport.Service, h transport.Handler) transport.Handler {
-	if s == protocol.Service {
-		return h
-	}
-	return n.strangers.keepOut(s, h)
-}
-
 // Notices lets f hear of the transport's connections from now on, on the transport's
 // goroutines. f must return soon.
-func (n *Node) Notices(f func(transport.Notice)) {
-	n.listenersMu.Lock()
-	defer n.listenersMu.Unlock()
-	n.listening = append(slices.Clone(n.listening), f)
-}
-
-// listeners returns the functions that hear of the transport's connections.
-func (n *Node) listeners() []func(transport.Notice) {
-	n.listenersMu.Lock()
-	defer n.listenersMu.Unlock()
-	return n.listening
-}
+func (n *Node) Notices(f func(transport.Notice)) { n.connections.listen(f) }
 
 // Transport returns the node's transport, for components whose messages do not go through
 // a machine. Its handlers get messages of members only: a connection waits for a moment
 // until the news that its peer has joined has come, and then drops and counts the peer's
 // frames, see [Stats].
-func (n *Node) Transport() transport.Transport { return membersTransport{n.transport, n} }
+func (n *Node) Transport() transport.Transport {
+	return membersTransport{n.transport, &n.strangers, n.life.ctx}
+}
 
 // Clock returns the clock by which the node's machines are stepped.
 func (n *Node) Clock() *machine.SystemClock { return n.clock }
@@ -107,8 +91,10 @@ func (n *Node) Clock() *machine.SystemClock { return n.clock }
 // ports connects the driver to everything outside of the machines.
 func (n *Node) ports() machine.Ports {
 	return machine.Ports{
-		Clock: n.clock, Send: n.send, Publish: n.publish, Call: n.measured, Other: n.other,
-		Decide: n.decisions.decided,
+		Clock: n.clock, Send: n.send, Publish: n.publish, Other: n.other, Decide: n.decisions.decided,
+		Call: func(ctx context.Context, component string, c machine.Call) (any, error) {
+			return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
+		},
 	}
 }
 
@@ -149,24 +135,19 @@ func answers(t transport.Transport, c *machine.Component, s machine.Send, encode
 	return ok && answerer.Answer(s.To, s.Lane, c.Service, encode)
 }
 
-// measured is call, with its duration measured.
-func (n *Node) measured(ctx context.Context, component string, c machine.Call) (any, error) {
-	return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
-}
-
 // call carries out a call of a strategy.
 func (n *Node) call(ctx context.Context, component string, c machine.Call) (any, error) {
 	if component == ComponentName && c.Port == protocol.CallDowning {
-		return n.decide(ctx, c.Request.(protocol.DowningRequest))
+		return n.loaded.decide(ctx, c.Request.(protocol.DowningRequest))
 	}
 	if component == ComponentName && c.Port == protocol.CallRemember {
 		return nil, n.disk.remember(c.Request.(protocol.Record))
 	}
 	if component == ComponentName && c.Port == protocol.CallLookup {
-		return n.seeking.lookUp(ctx, c.Request.(discovery.Query))
+		return n.search.lookUp(ctx, c.Request.(discovery.Query))
 	}
 	if component == ComponentName && c.Port == protocol.CallJoinDecider {
-		return n.seeking.decide(ctx, c.Request.(bootstrap.Observations))
+		return n.search.decide(ctx, c.Request.(bootstrap.Observations))
 	}
 	if component == ComponentName && c.Port == protocol.CallFailureDetector {
 		return judgedBy(ctx, n.judge, c.Request.(fd.Batch))
@@ -208,10 +189,10 @@ func (n *Node) other(c *machine.Component, e machine.Effect) {
 
 // probe dials a joining node back.
 func (n *Node) probe(e protocol.Probe) {
-	ctx, cancel := context.WithTimeout(n.ctx, e.Limit)
+	ctx, cancel := context.WithTimeout(n.life.ctx, e.Limit)
 	defer cancel()
 	node, err := n.transport.Probe(ctx, e.Address, e.Roles...)
-	_ = n.machine.PostWait(n.ctx, protocol.Probed{Address: e.Address, Node: node, Err: err}) // A node that ended needs no answer.
+	_ = n.machine.PostWait(n.life.ctx, protocol.Probed{Address: e.Address, Node: node, Err: err}) // A node that ended needs no answer.
 }
 
 // publish tells the program's subscribers what the components published.
@@ -229,8 +210,8 @@ func (n *Node) membershipEvent(event any) {
 	switch e := event.(type) {
 	case component.Changed:
 		n.strangers.learn(e.State)
-		n.lookout.waiting.Store(nil)
-		n.seeking.joined()
+		n.report.waiting.Store(nil)
+		n.search.joined()
 		view := viewOf(e)
 		prev, events := n.hub.advance(view)
 		n.decisions.journal.advanced(prev, view, events)
@@ -242,11 +223,11 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.Settled:
 		n.loaded.settled(e.Load)
 	case protocol.Unloaded:
-		n.unload(e.Load)
+		n.loaded.unload(e.Load)
 	case protocol.Refused:
 		n.counters.refused.Add(1)
 		source := n.Source(e.Peer)
-		n.limited.Log(machine.About(n.ctx, "", e.What, e.Peer.String(), e.Reason), refusalLevel(e), gossip.Escape(fmt.Sprintf("%s of %s is refused", e.What, e.Peer)), "peer", e.Peer.String(), "address", source.Address,
+		n.limited.Log(aboutOf("", e.What, e.Peer.String(), e.Reason), refusalLevel(e), gossip.Escape(fmt.Sprintf("%s of %s is refused", e.What, e.Peer)), "peer", e.Peer.String(), "address", source.Address,
 			"certificate", source.Certificate, "what", e.What, "why", e.Refusal.String(), "reason", e.Reason)
 		n.hub.publish(Refused{Peer: e.Peer, What: e.What, Reason: e.Reason})
 	case protocol.SettingsDiffer:
@@ -254,22 +235,22 @@ func (n *Node) membershipEvent(event any) {
 			n.limited.Warn("settings should be equal on all nodes", "peer", e.Peer.String(), "key", d.Key, "member", d.Member, "joiner", d.Joiner)
 		}
 	case protocol.Waiting:
-		w := n.lookout.wait(e, n.seeking.found != nil, n.clock.Now().Wall)
+		w := n.report.wait(e, n.search.found != nil, n.clock.Now().Wall)
 		n.log.Info(gossip.Escape("this node waits to join: "+w.Reason), "voters", w.voters(), "cure", w.Cure)
 	case protocol.Sought:
-		n.seeking.sought(e, n.clock.Now().Wall)
+		n.search.sought(e, n.clock.Now().Wall)
 		if n.View().Member() != nil {
-			n.seeking.joined()
+			n.search.joined()
 		}
 	case protocol.FormAnswered:
-		n.lookout.forms.answer(e.ID, e)
+		n.report.forms.answer(e.ID, e)
 	case protocol.Commanded:
-		n.orders.answer(e.ID, e)
+		n.commands.orders.answer(e.ID, e)
 	case protocol.RecordLost:
-		n.lookout.recordLost.Store(true)
+		n.report.recordLost.Store(true)
 		n.log.Warn("the record could not be written and was removed: after a restart this node has no vote in who starts the cluster again", "error", e.Reason)
 	case protocol.Strangers:
-		for _, s := range n.lookout.meet(e) {
+		for _, s := range n.report.meet(e) {
 			n.limited.Warn(gossip.Escape("a node of another cluster answers: "+s.Reason), "peer", s.Node.String(), "cluster", s.Cluster.String())
 		}
 	case protocol.FoundedWithout:
@@ -283,7 +264,7 @@ func (n *Node) membershipEvent(event any) {
 		n.metrics.inquiry.Answer(e.ID, e)
 	case component.Stopping: // The decision is recorded, and the last line of the node reports it.
 		n.standing.set(0)
-		n.end(stopError(e))
+		n.life.end(stopError(e))
 	}
 }
 
@@ -310,76 +291,11 @@ func stopError(s component.Stopping) error {
 // in good health.
 func refusalLevel(e protocol.Refused) slog.Level {
 	switch e.Refusal {
-	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged by noticed.
+	case protocol.RefusedNotMember, protocol.RefusedUnsolicited, protocol.RefusedByPeer: // The last is logged by connections.
 		return slog.LevelDebug
 	case protocol.RefusedPredecessor: // A node was restarted faster than its predecessor was found dead.
 		return slog.LevelInfo
 	default:
 		return slog.LevelWarn
-	}
-}
-
-// unhandled logs that a service has no handler, here or at the peer. Any node that can
-// connect can name all services there are, from any port, so each host gets only a few
-// lines.
-func (n *Node) unhandled(e transport.Unhandled) {
-	source, service := n.Source(e.Peer), strconv.Itoa(int(e.Service))
-	n.limited.WarnContext(machine.About(n.ctx, service, "unhandled", e.Peer.Address.Host, strconv.FormatBool(e.Inbound)),
-		"no handler for service", "peer", e.Peer.String(), "address", source.Address, "certificate", source.Certificate, "service", e.Service, "inbound", e.Inbound)
-}
-
-// noticed handles notices about the transport's connections and certificates.
-func (n *Node) noticed(notice transport.Notice) {
-	switch e := notice.(type) {
-	case transport.PeerUp:
-		n.log.Debug("connected", "peer", e.Peer.String(), "lane", e.Lane)
-	case transport.PeerDown:
-		n.log.Debug("disconnected", "peer", e.Peer.String(), "lane", e.Lane, "lost", e.Lost, "error", e.Err)
-	case transport.Certificates:
-		if e.Err != nil {
-			n.log.Error("changed certificate files cannot be used, those before stay in use", "files", e.Files, "error", e.Err)
-		} else {
-			n.log.Info("changed certificate files are in use", "files", e.Files)
-		}
-	case transport.FellBack:
-		n.log.Info("messages go over gRPC: the node there takes nothing else, by transport.lane or as an older version", "peer", e.Peer.String())
-	case transport.NotAccepted:
-		n.limited.ErrorContext(machine.About(n.ctx, "", "accept"), "no connections are accepted: give the process more file descriptors, or look who holds them", "error", e.Err)
-	case transport.Unhandled:
-		n.unhandled(e)
-	case transport.Refused:
-		host, _, err := net.SplitHostPort(e.Address)
-		if err != nil {
-			host = e.Address
-		}
-		n.limited.Log(machine.About(n.ctx, e.Err.Detail, "connection", host, e.Err.Reason.String(), strconv.FormatBool(e.Inbound)),
-			connectionLevel(e.Err.Reason == transport.ReasonIncarnation), "connection refused", "peer", e.Address, "certificate", e.Certificate, "inbound", e.Inbound, "error", e.Err)
-		switch {
-		case !e.Inbound:
-			n.refusedByPeer(e)
-		case e.Err.Reason == transport.ReasonIncarnation && e.Node.Address != n.Self().Address && e.Node.Address.Validate() == nil:
-			_ = n.machine.Post(protocol.Misdialled{By: e.Node}) // The peer dials again.
-		}
-	}
-	for _, f := range n.listeners() {
-		f(notice)
-	}
-}
-
-// refusedByPeer tells the machine that a peer refuses this node. The peer is the node
-// that was dialled.
-func (n *Node) refusedByPeer(e transport.Refused) {
-	in := protocol.PeerRefused{
-		Peer: e.Node, Removed: e.Err.Reason == transport.ReasonBlocked, Reason: e.Err.Error(),
-		Final: e.Err.Reason == transport.ReasonClusterName || e.Err.Reason == transport.ReasonProtocol,
-	}
-	if in.Peer.IsZero() {
-		in.Peer.Address, _ = gossip.ParseAddress(e.Address) // A zero address is shown as it is.
-	}
-	if e.Err.Reason == transport.ReasonIncarnation && e.Err.Peer.Address != in.Peer.Address {
-		in.As = e.Err.Peer.Address
-	}
-	if err := n.machine.Post(in); errors.Is(err, machine.ErrFull) {
-		n.counters.unheard.Add(1) // The peer refuses again at the next attempt.
 	}
 }

@@ -49,20 +49,20 @@ func TestFewLargeMessagesAreHeldDecoded(t *testing.T) {
 		handle, err := driver.Attach(machine.Component{Name: ComponentName, Service: protocol.Service, Machine: s, Codec: s})
 		require.NoError(t, err)
 		driver.Start()
-		n := &Node{ctx: t.Context(), admission: newAdmission(), driver: driver}
-		n.hub.view.State = gossip.New(gossip.ClusterID{})
-		n.admission.sent(visitor(1), protocol.JoinRequest{})
+		view := View{State: gossip.New(gossip.ClusterID{})}
+		in := &admission{ctx: t.Context(), view: func() View { return view }, large: make(chan struct{}, largeAtATime)}
+		in.sent(visitor(1), protocol.JoinRequest{})
 		welcome, err := wire.Codec{}.Append(nil, protocol.Welcome{Attempt: 1, State: gossip.New(gossip.ClusterID{Born: 1, Nonce: 1})})
 		require.NoError(t, err)
 		large := protowire.AppendBytes(protowire.AppendTag(welcome, 500, protowire.BytesType), make([]byte, wire.StrangerSizeMax))
 
 		const senders, most = 16, 2
 		for range senders {
-			go func() { _ = n.receive(handle, visitor(1), large) }()
+			go func() { _ = in.receive(handle, visitor(1), large) }()
 		}
 		synctest.Wait()
 		require.EqualValues(t, most, s.decoded.Load())
-		require.NoError(t, n.receive(handle, visitor(1), welcome))
+		require.NoError(t, in.receive(handle, visitor(1), welcome))
 		require.EqualValues(t, most+1, s.decoded.Load(), "a small one is decoded at once")
 		for range senders + 1 {
 			s.let <- struct{}{}

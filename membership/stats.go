@@ -30,26 +30,26 @@ type Stats struct {
 // counters are what a node counts itself, besides its driver and its transport. Any
 // goroutine may count and read.
 type counters struct {
-	unsent, undecodable, oversize, refused, unheard atomic.Uint64
-	machine                                         countsSnapshot
+	unsent, refused atomic.Uint64
+	machine         latestCounts
 }
 
-// countsSnapshot has the counters of the membership machine after its last step, nil before the
+// latestCounts has the counters of the membership machine after its last step, nil before the
 // machine has counted anything. They are replaced and never changed.
-type countsSnapshot struct {
+type latestCounts struct {
 	counts atomic.Pointer[protocol.Counts]
 }
 
-// countingMachine is the membership machine with counters that other goroutines can read.
-type countingMachine struct {
+// countedMachine is the membership machine with counters that other goroutines can read.
+type countedMachine struct {
 	*protocol.Machine
 
-	latest *countsSnapshot
+	latest *latestCounts
 }
 
 // Step steps the machine, and publishes its counters if they changed. Most steps count
 // nothing.
-func (c *countingMachine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+func (c *countedMachine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	c.Machine.Step(now, in, out)
 	if counts := c.Counts(); counts != c.latest.load() {
 		changed := counts // A variable of its own, so that a step that counts nothing allocates nothing.
@@ -57,7 +57,7 @@ func (c *countingMachine) Step(now machine.Now, in machine.Input, out *machine.O
 	}
 }
 
-func (l *countsSnapshot) load() protocol.Counts {
+func (l *latestCounts) load() protocol.Counts {
 	if counts := l.counts.Load(); counts != nil {
 		return *counts
 	}

@@ -207,13 +207,14 @@ func (s *strangerFilter) end() {
 type membersTransport struct {
 	transport.Transport
 
-	node *Node
+	strangers *strangerFilter
+	ctx       context.Context //nolint:containedctx // The life of the node.
 }
 
 // Handle registers the handler of a service, for the frames of members.
 func (t membersTransport) Handle(s transport.Service, h transport.Handler) {
 	if s != protocol.Service && h != nil {
-		h = t.node.strangers.keepWaiting(t.node.ctx, s, h)
+		h = t.strangers.keepWaiting(t.ctx, s, h)
 	}
 	t.Transport.Handle(s, h)
 }

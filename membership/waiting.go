@@ -28,15 +28,15 @@ type Waiting struct {
 	Remembered bool
 	// Found says that they are contact points that this node has looked up.
 	Found  bool
-	Voters []WaitedFor
+	Voters []WaitingVoter
 	// Reason says in one sentence what is missing.
 	Reason string
 	// Cure is what an operator can do, or says that nothing need be done.
 	Cure string
 }
 
-// WaitedFor is one voter of a [Waiting].
-type WaitedFor struct {
+// WaitingVoter is one voter of a [Waiting].
+type WaitingVoter struct {
 	// Node is the voter as it was remembered; a listed seed node has no uid.
 	Node gossip.NodeID
 	// Answer is what the voter says: "in no cluster" (its vote counts), "silent" (nothing came
@@ -57,7 +57,7 @@ const (
 	lookingCure = "start the nodes that do not answer, or have discovery find those that there are; if nodes that remember the cluster are gone for good: quorate form, on one node"
 )
 
-// searchStatus has what a node reports about its search for a cluster and about its record, and
+// searchStatus is what a node reports about its search for a cluster and about its record, and
 // the commands to found a cluster that wait for an answer.
 type searchStatus struct {
 	waiting    atomic.Pointer[Waiting]
@@ -82,7 +82,7 @@ func (l *searchStatus) wait(w protocol.Waiting, looks bool, now time.Time) *Wait
 		if !waiting.Remembered {
 			v.Voter.Node.UID = 0 // A place in the list; which incarnation will come is not known.
 		}
-		waiting.Voters = append(waiting.Voters, WaitedFor{Node: v.Voter.Node, Answer: v.String(), Since: now.Add(-v.For).UTC()})
+		waiting.Voters = append(waiting.Voters, WaitingVoter{Node: v.Voter.Node, Answer: v.String(), Since: now.Add(-v.For).UTC()})
 	}
 	l.waiting.Store(waiting)
 	return waiting
@@ -137,20 +137,20 @@ func (w *Waiting) voters() string {
 
 // Waiting returns which voters this node waits for, nil if it is in a cluster or has not
 // waited for long.
-func (n *Node) Waiting() *Waiting { return n.lookout.waiting.Load() }
+func (n *Node) Waiting() *Waiting { return n.report.waiting.Load() }
 
 // Bootstrap returns how the search for contact points stands, nil if this node does not
 // look for any, or no lookup has ended yet.
-func (n *Node) Bootstrap() *Bootstrap { return n.seeking.told.Load() }
+func (n *Node) Bootstrap() *Bootstrap { return n.search.told.Load() }
 
 // RecordLost reports whether the node's record could not be written and was removed:
 // after a restart the node has no vote on starting the cluster again.
-func (n *Node) RecordLost() bool { return n.lookout.recordLost.Load() }
+func (n *Node) RecordLost() bool { return n.report.recordLost.Load() }
 
 // Strangers returns the nodes of the same cluster name that answer this one and have nothing to do
 // with its cluster, sorted by address; none if there is no such node.
 func (n *Node) Strangers() []Stranger {
-	if all := n.lookout.strangers.Load(); all != nil {
+	if all := n.report.strangers.Load(); all != nil {
 		return slices.Clone(*all)
 	}
 	return nil
@@ -164,12 +164,12 @@ func (n *Node) Strangers() []Stranger {
 // [Node.Err] or [ErrClosed] the cluster may have been founded all the same; the decisions
 // with the topic "join" tell.
 func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
-	if n.Waiting() == nil && n.View().Member() == nil && n.running() {
+	if n.Waiting() == nil && n.View().Member() == nil && n.life.running() {
 		return gossip.ClusterID{}, fmt.Errorf("%w: this node has not waited for a cluster for so long that others had the time to answer", ErrFormRefused)
 	}
-	id, answered := n.lookout.forms.ask()
-	defer n.lookout.forms.forget(id)
-	if err := n.command(ctx, protocol.Form{ID: id}); err != nil {
+	id, answered := n.report.forms.ask()
+	defer n.report.forms.forget(id)
+	if err := n.commands.give(ctx, protocol.Form{ID: id}); err != nil {
 		return gossip.ClusterID{}, err
 	}
 	select {
@@ -178,19 +178,9 @@ func (n *Node) Form(ctx context.Context) (gossip.ClusterID, error) {
 			return gossip.ClusterID{}, fmt.Errorf("%w: %s", ErrFormRefused, a.Reason)
 		}
 		return a.Cluster, n.await(ctx, func(m *gossip.Member) bool { return m != nil })
-	case <-n.done:
-		return gossip.ClusterID{}, cmp.Or(n.err, ErrClosed)
+	case <-n.life.done:
+		return gossip.ClusterID{}, cmp.Or(n.life.err, ErrClosed)
 	case <-ctx.Done():
 		return gossip.ClusterID{}, context.Cause(ctx)
-	}
-}
-
-// running reports whether the node has not begun to end.
-func (n *Node) running() bool {
-	select {
-	case <-n.stopping:
-		return false
-	default:
-		return true
 	}
 }

@@ -171,8 +171,8 @@ func (s *service) awaitPoints(want []int, nodes ...*attachedtest.Node) {
 	})
 }
 
-func (s *service) bootstrap(n *attachedtest.Node) (management.Bootstrapped, error) {
-	var b management.Bootstrapped
+func (s *service) bootstrap(n *attachedtest.Node) (management.BootstrapStatus, error) {
+	var b management.BootstrapStatus
 	err := n.Get(s.t.Context(), "/bootstrap", &b)
 	return b, err
 }

@@ -15,7 +15,7 @@ import (
 
 // The program starts with its file, by which the seen keys are durable.
 func TestTheFileOfTheNodes(t *testing.T) {
-	require.NoError(t, cluster.Check(cluster.Own{Options: options("cluster.yaml")}, "cluster.yaml"))
+	require.NoError(t, cluster.Check(cluster.Extensions{Options: options("cluster.yaml")}, "cluster.yaml"))
 	cfg, err := cluster.Load(options("cluster.yaml")...)
 	require.NoError(t, err)
 	require.Equal(t, []string{seenPrefix + "*"}, cfg.Data.Durable)

@@ -35,7 +35,7 @@ func wrap[E any](service rpc.Service[E, *sharding.Context], entity E, checker *o
 	t, times := any(entity).(sharding.ReceiveTimeouter)
 	switch {
 	case snapshots && times:
-		return &both[E]{a, s, t}
+		return &snapshotAdapter[E]{a, s, t}
 	case snapshots:
 		return &snapshotter[E]{a, s}
 	case times:
@@ -79,8 +79,8 @@ type timeouter[E any] struct {
 	sharding.ReceiveTimeouter
 }
 
-// both is an adapter of an entity that does both.
-type both[E any] struct {
+// snapshotAdapter is an adapter of an entity that has timeouts and snapshots.
+type snapshotAdapter[E any] struct {
 	*adapter[E]
 	sharding.Snapshotter
 	sharding.ReceiveTimeouter

@@ -30,7 +30,8 @@ func clean() map[string]string {
 		"docs/architecture.md": "# A\n\n## Modules\n\nText.\n\n| module | what it is | may import |\n| --- | --- | --- |\n" +
 			"| `fd` | detectors | nothing |\n| node | the node | fd |\n\n## Glossary\n\n| word | meaning | Go |\n| --- | --- | --- |\n" +
 			"| limit | how many | `fd.Limit` |\n| large | too large | `node/internal/protocol` |\n| first | a method | `big.m1` |\n" +
-			"| core | what decides | `node/internal/protocol.Sum` |\n| depth | a field | `gauge.depth` |\n| side | a method | `gauger.side` |\n| deep | of what is embedded | `meter.depth` |\n\n## Next\n\n| x | y | z |\n",
+			"| core | what decides | `node/internal/protocol.Sum` |\n| depth | a field | `gauge.depth` |\n| side | a method | `gauger.side` |\n| deep | of what is embedded | `meter.depth` |\n" +
+			"| big | of many methods | `node.big` |\n| fits | of as many as may be | `node.fits` |\n| gauge | of one field | `node.gauge` |\n| nodepb | generated | `node/nodepb` |\n\n## Next\n\n| x | y | z |\n",
 		"docs/page.md": "# P\n\nWhat holds is\nsaid here.\n",
 		"fd/go.mod":    "module example.test/fd\n\ngo 1.26.0\n", "fd/LICENSE": "l", "fd/README.md": "r", "fd/CHANGELOG.md": "c",
 		"fd/fd.go":           licence + "// Package fd detects.\npackage fd\n\n// Limit is a limit.\nconst Limit = 3\n",

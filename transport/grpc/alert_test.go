@@ -33,7 +33,7 @@ func (gone) SetReadDeadline(time.Time) error { return nil }
 // fails.
 func TestAnAlertIsReadBeforeAWriteFails(t *testing.T) {
 	var a attempt
-	conn := &audited{Conn: gone{}, audit: func(err error) { a.refused = classify(err) }}
+	conn := &alertConn{Conn: gone{}, audit: func(err error) { a.refused = classify(err) }}
 	_, err := conn.Write([]byte("preface"))
 	require.ErrorIs(t, err, syscall.EPIPE)
 	refused, ok := errors.AsType[*transport.RefusedError](a.err(err))

@@ -67,7 +67,7 @@ type dialer struct {
 	identity mutual.Identity
 	connect  func(ctx context.Context, address string) (net.Conn, error)
 	pool     wire.Pool // Of pipes that are not on gRPC.
-	others   others
+	others   fallbackCache
 	fellBack func(to gossip.Address, news bool)
 }
 
@@ -120,7 +120,7 @@ func (d *dialer) reach(ctx context.Context, to gossip.Address, a *attempt) (net.
 		})
 		return nil, errors.Join(errStream, conn.Close())
 	}
-	return &sniffed{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
+	return &sniffedConn{Conn: conn, refused: func(r *transport.RefusedError) { a.refuse(to, r) }}, nil
 }
 
 // stream opens a stream of gRPC on a connection of its own.

@@ -20,26 +20,26 @@ import (
 )
 
 // The gate (package gate) stands before the gRPC server. A connection is admitted when its handshake completes
-// ([gated.Admit]), and its reads are bounded as long as its peer may send no large messages.
+// ([gatedConn.Admit]), and its reads are bounded as long as its peer may send no large messages.
 
-// door is the gate of a transport, and the connections that gRPC has given away.
-type door struct {
+// listener is the gate of a transport, and the connections that gRPC has given away.
+type listener struct {
 	*gate.Gate
 
 	mu    sync.Mutex
-	lanes map[*gated]struct{} // Until they are closed.
+	lanes map[*gatedConn]struct{} // Until they are closed.
 }
 
 // hosts is how many addresses may have as many pending connections as one may, at a time.
 const hosts = 2
 
-func newDoor(l net.Listener, cfg transport.Config, e *session.Endpoint) *door {
+func newDoor(l net.Listener, cfg transport.Config, e *session.Endpoint) *listener {
 	full := map[gate.Reason]string{
 		gate.GaveWay:      fmt.Sprintf("too many connections whose handshakes are not complete, %%s has most: raise transport.pending-connections, which is %d, if many nodes share the address", cfg.PendingConnections),
 		gate.FullHost:     fmt.Sprintf("%%s has %d open connections: raise transport.host-connections if many nodes share the address", cfg.HostConnections),
 		gate.TooManyBytes: fmt.Sprintf("more than %d bytes by %%s before the handshake", gate.PendingBytes),
 	}
-	return &door{lanes: make(map[*gated]struct{}), Gate: gate.New(l, gate.Config{
+	return &listener{lanes: make(map[*gatedConn]struct{}), Gate: gate.New(l, gate.Config{
 		Pending: hosts * cfg.PendingConnections, HostPending: cfg.PendingConnections, HostAdmitted: cfg.HostConnections, Bytes: gate.PendingBytes,
 		AllBytes: gate.AllPendingBytes,
 		Closed: func(remote net.Addr, why gate.Reason) {
@@ -54,16 +54,16 @@ func newDoor(l net.Listener, cfg transport.Config, e *session.Endpoint) *door {
 }
 
 // Accept returns the next connection that has a place.
-func (d *door) Accept() (net.Conn, error) {
+func (d *listener) Accept() (net.Conn, error) {
 	c, err := d.Gate.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &gated{Conn: gate.Of(c.RemoteAddr()), door: d}, nil
+	return &gatedConn{Conn: gate.Of(c.RemoteAddr()), door: d}, nil
 }
 
 // closeLanes closes the connections that gRPC has given away and knows nothing of.
-func (d *door) closeLanes() {
+func (d *listener) closeLanes() {
 	d.mu.Lock()
 	lanes := slices.Collect(maps.Keys(d.lanes))
 	d.mu.Unlock()
@@ -72,11 +72,11 @@ func (d *door) closeLanes() {
 	}
 }
 
-// gated is an accepted connection.
-type gated struct {
+// gatedConn is an accepted connection.
+type gatedConn struct {
 	*gate.Conn
 
-	door *door
+	door *listener
 
 	mu     sync.Mutex // Guards closed.
 	closed bool
@@ -101,7 +101,7 @@ var errAllowance = errors.New("grpc: more bytes than a stranger may send")
 
 // expect begins a new allowance: the receiver waits for a message. The function large
 // reports whether the peer may send a large one.
-func (c *gated) expect(large func() bool) {
+func (c *gatedConn) expect(large func() bool) {
 	if large != nil {
 		c.large.Store(&large)
 	}
@@ -110,7 +110,7 @@ func (c *gated) expect(large func() bool) {
 
 // Read reads from the connection, and fails for good when a peer that may send no
 // large messages has sent more than its allowance.
-func (c *gated) Read(b []byte) (int, error) {
+func (c *gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if c.unasked.Add(int64(n)) <= allowance {
 		return n, err
@@ -125,7 +125,7 @@ func (c *gated) Read(b []byte) (int, error) {
 
 // giveAway takes the connection from gRPC for a lane. What such a peer may send is bounded
 // by the lengths of its messages.
-func (c *gated) giveAway() {
+func (c *gatedConn) giveAway() {
 	always := func() bool { return true }
 	c.expect(always)
 	c.mu.Lock()
@@ -139,7 +139,7 @@ func (c *gated) giveAway() {
 
 // closeLane closes the connection of a lane: at once when the other end is gone, else so
 // that it hears at once that no more will come, and can read what came before.
-func (c *gated) closeLane(gone bool) {
+func (c *gatedConn) closeLane(gone bool) {
 	if gone {
 		_ = c.Close()
 		return
@@ -151,13 +151,13 @@ func (c *gated) closeLane(gone bool) {
 // closeSoon closes the connection after closeGrace, in which the other end can read
 // the last message and close it. The function in large, and what it refers to, is let
 // go at once.
-func (c *gated) closeSoon() {
+func (c *gatedConn) closeSoon() {
 	c.large.Store(nil)
 	c.grace.Store(time.AfterFunc(closeGrace, func() { _ = c.Close() })) // Ends at once; nobody needs to wait.
 }
 
 // Close closes the connection and frees its place.
-func (c *gated) Close() error {
+func (c *gatedConn) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.door.mu.Lock()
@@ -172,10 +172,10 @@ func (c *gated) Close() error {
 }
 
 // RemoteAddr carries the connection itself through TLS and gRPC to the stream.
-func (c *gated) RemoteAddr() net.Addr { return gatedAddr{c.Conn.RemoteAddr(), c} }
+func (c *gatedConn) RemoteAddr() net.Addr { return gatedAddr{c.Conn.RemoteAddr(), c} }
 
 type gatedAddr struct {
 	net.Addr
 
-	conn *gated
+	conn *gatedConn
 }

@@ -54,7 +54,7 @@ func TestAConnectionEndsOneWayFirst(t *testing.T) {
 			d := newDoor(lone{conn: conn}, transport.Config{PendingConnections: 1, HostConnections: 1}, nil)
 			accepted, err := d.Accept()
 			require.NoError(t, err)
-			c, ok := accepted.(*gated)
+			c, ok := accepted.(*gatedConn)
 			require.True(t, ok)
 			require.True(t, c.Admit())
 			c.giveAway()
@@ -79,7 +79,7 @@ func TestStrangersHaveAnAllowance(t *testing.T) {
 	d := newDoor(lone{conn: conn}, transport.Config{PendingConnections: 1, HostConnections: 1}, nil)
 	accepted, err := d.Accept()
 	require.NoError(t, err)
-	c, ok := accepted.(*gated)
+	c, ok := accepted.(*gatedConn)
 	require.True(t, ok)
 	require.True(t, c.Admit())
 	read := func(n int) error {

@@ -82,7 +82,7 @@ type Transport struct {
 
 	mu       sync.Mutex // Guards server, gate and watching.
 	server   *rpc.Server
-	gate     *door
+	gate     *listener
 	watching context.CancelFunc // Ends the goroutine that watches the files.
 }
 
@@ -236,7 +236,7 @@ func (t *Transport) listen(ctx context.Context) (net.Listener, error) {
 }
 
 func (t *Transport) serverOptions() []rpc.ServerOption {
-	var security credentials.TransportCredentials = plain{insecure.NewCredentials(), t}
+	var security credentials.TransportCredentials = plaintextHandshake{insecure.NewCredentials(), t}
 	if t.tls != nil {
 		security = auditor{credentials.NewTLS(t.tls.Server(protocols(t.cfg)...)), t.tls, func(address string, r *transport.RefusedError) {
 			t.endpoint.Refuse(address, gossip.NodeID{}, r, true)

@@ -57,7 +57,7 @@ func (d *dialer) lane(ctx context.Context, to gossip.Address) (session.Pipe, err
 	}
 	d.others.forget(to)
 	out := conn
-	if plain, ok := conn.(*sniffed); ok {
+	if plain, ok := conn.(*sniffedConn); ok {
 		out = plain.Conn
 	}
 	return &dialled{tcp.New(tcp.Config{
@@ -142,23 +142,23 @@ func negotiated(auth credentials.AuthInfo) string {
 	return info.State.NegotiatedProtocol
 }
 
-// others remembers the addresses that take messages over gRPC alone. It forgets all of
-// them when there are maxOthers.
-type others struct {
+// fallbackCache remembers the addresses that take messages over gRPC alone. It forgets all of
+// them when there are maxFallbacks.
+type fallbackCache struct {
 	mu        sync.Mutex
 	addresses map[gossip.Address]struct{}
 }
 
-const maxOthers = 4096
+const maxFallbacks = 4096
 
 // learn reports whether it is news that an address takes messages over gRPC alone.
-func (o *others) learn(a gossip.Address) bool {
+func (o *fallbackCache) learn(a gossip.Address) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, ok := o.addresses[a]; ok {
 		return false
 	}
-	if o.addresses == nil || len(o.addresses) >= maxOthers {
+	if o.addresses == nil || len(o.addresses) >= maxFallbacks {
 		o.addresses = make(map[gossip.Address]struct{})
 	}
 	o.addresses[a] = struct{}{}
@@ -166,7 +166,7 @@ func (o *others) learn(a gossip.Address) bool {
 }
 
 // forget is called when an address has taken the other wire.
-func (o *others) forget(a gossip.Address) {
+func (o *fallbackCache) forget(a gossip.Address) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.addresses, a)
@@ -219,16 +219,16 @@ func (t *Transport) serveLane(raw, conn net.Conn, auth credentials.AuthInfo) err
 	return credentials.ErrConnDispatched
 }
 
-// plain is the server's handshake without TLS: it looks which wire the opener speaks.
-type plain struct {
+// plaintextHandshake is the server's handshake without TLS: it looks which wire the opener speaks.
+type plaintextHandshake struct {
 	credentials.TransportCredentials
 
 	t *Transport
 }
 
-func (p plain) Clone() credentials.TransportCredentials { return p }
+func (p plaintextHandshake) Clone() credentials.TransportCredentials { return p }
 
-func (p plain) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (p plaintextHandshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	spoken, head, err := tcp.Recognize(raw)
 	if r := p.judge(spoken, head, err); r != nil {
 		p.t.endpoint.Refuse(raw.RemoteAddr().String(), gossip.NodeID{}, r, true)
@@ -241,11 +241,11 @@ func (p plain) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, er
 	}
 	// gRPC answers with its greeting, whatever has come: by that the other end knows
 	// that there is no TLS here, or no other wire.
-	return p.TransportCredentials.ServerHandshake(&begun{raw, head})
+	return p.TransportCredentials.ServerHandshake(&peekedConn{raw, head})
 }
 
 // judge returns the refusal of an opener by its first bytes, or nil.
-func (p plain) judge(spoken tcp.Tongue, head []byte, err error) *transport.RefusedError {
+func (p plaintextHandshake) judge(spoken tcp.Tongue, head []byte, err error) *transport.RefusedError {
 	switch {
 	case err != nil && len(head) == 0 && !timedOut(err):
 		return nil // It came and went, as those do that look whether the port is open.
@@ -260,14 +260,14 @@ func (p plain) judge(spoken tcp.Tongue, head []byte, err error) *transport.Refus
 	return nil
 }
 
-// begun is a connection of which some bytes have been read.
-type begun struct {
+// peekedConn is a connection of which some bytes have been read.
+type peekedConn struct {
 	net.Conn
 
 	head []byte
 }
 
-func (c *begun) Read(b []byte) (int, error) {
+func (c *peekedConn) Read(b []byte) (int, error) {
 	if len(c.head) == 0 {
 		return c.Conn.Read(b)
 	}
@@ -283,7 +283,7 @@ const probes = 4
 // keepAlive has the system end a connection that carries nothing and whose other end has
 // gone without a word, after idle and MaxSilence.
 func keepAlive(conn net.Conn, idle, silence time.Duration) {
-	if plain, ok := conn.(*sniffed); ok {
+	if plain, ok := conn.(*sniffedConn); ok {
 		conn = plain.Conn
 	}
 	if c, ok := conn.(*net.TCPConn); ok {

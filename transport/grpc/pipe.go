@@ -47,8 +47,8 @@ type messenger interface {
 // pipe is one end of a stream.
 type pipe struct {
 	stream messenger
-	out    outgoing // Used by the one goroutine that sends.
-	conn   *gated   // The connection of an accepted stream, if known.
+	out    outgoing   // Used by the one goroutine that sends.
+	conn   *gatedConn // The connection of an accepted stream, if known.
 	once   sync.Once
 	close  func()
 }
@@ -99,7 +99,7 @@ func (p *pipe) Acknowledge() {
 // that serves it returns, which happens right after Serve has closed the pipe. Only if
 // the other end does not read, so that this takes too long, the connection itself is
 // closed.
-func serverPipe(stream rpc.ServerStream, conn *gated) *pipe {
+func serverPipe(stream rpc.ServerStream, conn *gatedConn) *pipe {
 	return &pipe{stream: stream, conn: conn, close: func() {
 		if conn != nil {
 			conn.closeSoon()
@@ -117,7 +117,7 @@ func clientPipe(stream rpc.ClientStream, cc *rpc.ClientConn, cancel context.Canc
 
 // caller describes the other end of an accepted stream, and returns its connection if
 // it is one of the gate's.
-func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gated) {
+func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gatedConn) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return session.Caller{Address: "unknown"}, nil
@@ -127,7 +127,7 @@ func caller(ctx context.Context, identity mutual.Identity) (session.Caller, *gat
 
 // callerAt describes the other end of an accepted connection by its address and what its
 // handshake of TLS has shown.
-func callerAt(address net.Addr, auth credentials.AuthInfo, identity mutual.Identity) (session.Caller, *gated) {
+func callerAt(address net.Addr, auth credentials.AuthInfo, identity mutual.Identity) (session.Caller, *gatedConn) {
 	c := session.Caller{Address: address.String(), Certificate: certificateOf(auth), Owner: gate.HostOf(address), Verify: verifier(auth, identity)}
 	if certificate := shown(auth); certificate != nil {
 		c.Owner = mutual.Name(certificate)

@@ -125,7 +125,7 @@ func (a auditor) ClientHandshake(ctx context.Context, authority string, raw net.
 	}
 	// In TLS 1.3 the client is done before the server has seen its
 	// certificate: a rejection arrives with the first read.
-	return a.guard(&audited{Conn: conn, audit: func(err error) { a.audit(raw, err) }}, auth), auth, nil
+	return a.guard(&alertConn{Conn: conn, audit: func(err error) { a.audit(raw, err) }}, auth), auth, nil
 }
 
 func (a auditor) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -200,8 +200,8 @@ func (a auditor) audit(raw net.Conn, err error) {
 	}
 }
 
-// audited reports errors of reading, by which a rejection arrives after the handshake.
-type audited struct {
+// alertConn reports errors of reading, by which a rejection arrives after the handshake.
+type alertConn struct {
 	net.Conn
 
 	audit func(error)
@@ -215,7 +215,7 @@ const alertWait = 100 * time.Millisecond
 // Write reads, when it fails, the last bytes from the other end: a peer that refuses
 // sends an alert and closes the connection, and Write may meet the close before Read
 // meets the alert.
-func (c *audited) Write(b []byte) (int, error) {
+func (c *alertConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	if err != nil && c.SetReadDeadline(time.Now().Add(alertWait)) == nil {
 		_, _ = c.Read(make([]byte, 1)) // The byte is of no use to any reader any more.
@@ -223,7 +223,7 @@ func (c *audited) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (c *audited) Read(b []byte) (int, error) {
+func (c *alertConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if err != nil {
 		c.audit(err)
@@ -263,9 +263,9 @@ func classify(err error) *transport.RefusedError {
 	return nil
 }
 
-// sniffed is a connection without TLS that notices when the first byte begins an alert
+// sniffedConn is a connection without TLS that notices when the first byte begins an alert
 // of TLS.
-type sniffed struct {
+type sniffedConn struct {
 	net.Conn
 
 	first   bool
@@ -275,7 +275,7 @@ type sniffed struct {
 // recordAlert is the type of TLS records that carry alerts.
 const recordAlert = 0x15
 
-func (c *sniffed) Read(b []byte) (int, error) {
+func (c *sniffedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 && !c.first {
 		c.first = true

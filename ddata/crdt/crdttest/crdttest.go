@@ -65,17 +65,17 @@ func TestLaws[T crdt.Value[T], P interface {
 ) {
 	t.Helper()
 	for seed := range uint64(histories) {
-		Check[T, P](seeded{t, seed}, rand.New(rand.NewPCG(seed, 0xcd7)), subject)
+		Check[T, P](seedReporter{t, seed}, rand.New(rand.NewPCG(seed, 0xcd7)), subject)
 	}
 }
 
-// seeded names the seed of a failure.
-type seeded struct {
+// seedReporter names the seed of a failure.
+type seedReporter struct {
 	*testing.T
 	seed uint64
 }
 
-func (s seeded) Fatalf(format string, args ...any) {
+func (s seedReporter) Fatalf(format string, args ...any) {
 	s.Helper()
 	s.T.Fatalf("history %d: "+format, append([]any{s.seed}, args...)...)
 }

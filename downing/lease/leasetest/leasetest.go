@@ -321,7 +321,7 @@ func keepers(t *testing.T, p Place) {
 func vanishedHolder(t *testing.T, p Place) {
 	t.Helper()
 	server := p.New(t)
-	gone := &severed{Store: server.Open(t), cut: make(chan struct{})}
+	gone := &severedStore{Store: server.Open(t), cut: make(chan struct{})}
 	one, two := p.keeper(t, gone, "a"), p.keeper(t, server.Open(t), "b")
 	first := p.acquire(t, one)
 	close(gone.cut)
@@ -333,14 +333,14 @@ func vanishedHolder(t *testing.T, p Place) {
 	require.Contains(t, one.State().Reason, "lost: ")
 }
 
-// severed is a store that does not answer any more once cut is closed.
-type severed struct {
+// severedStore is a store that does not answer any more once cut is closed.
+type severedStore struct {
 	lease.Store
 	cut chan struct{}
 }
 
 // Take implements [lease.Store].
-func (s *severed) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
+func (s *severedStore) Take(ctx context.Context, c lease.Claim) (lease.Answer, error) {
 	select {
 	case <-s.cut:
 		<-ctx.Done()
@@ -351,7 +351,7 @@ func (s *severed) Take(ctx context.Context, c lease.Claim) (lease.Answer, error)
 }
 
 // Give implements [lease.Store].
-func (s *severed) Give(ctx context.Context, c lease.Claim) error {
+func (s *severedStore) Give(ctx context.Context, c lease.Claim) error {
 	select {
 	case <-s.cut:
 		<-ctx.Done()

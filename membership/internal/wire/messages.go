@@ -100,7 +100,7 @@ var types = []messageType{ //nolint:gochecknoglobals // A constant table.
 	sized(sizeOfState, plain(11, "gossip_state", gossipState, checkState)),
 	plain(21, "ask_standing", askStanding),
 	plain(22, "give_standing", giveStanding),
-	formed(23, "lend_standing", toLent, fromLent, (*lent).fields),
+	formed(23, "lend_standing", toLent, fromLent, (*lentStanding).fields),
 	plain(1, "init_join", initJoin),
 	plain(2, "init_join_ack", initJoinAck),
 	plain(3, "init_join_nack", initJoinNack),

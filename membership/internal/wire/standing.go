@@ -27,22 +27,22 @@ func giveStanding(m *protocol.GiveStanding, c *wire.Codec) {
 	wire.Uint(c, 4, &m.Question, math.MaxUint64)
 }
 
-// lent is the form of what is lent, with ages as they are on the wire.
-type lent struct {
+// lentStanding is the form of what is lentStanding, with ages as they are on the wire.
+type lentStanding struct {
 	question   uint64
 	standing   bool
 	proof, all uint64
 }
 
-func (p *lent) fields(c *wire.Codec) {
+func (p *lentStanding) fields(c *wire.Codec) {
 	wire.Uint(c, 1, &p.question, math.MaxUint64)
 	wire.Bool(c, 2, &p.standing)
 	wire.Uint(c, 3, &p.proof, math.MaxUint64)
 	wire.Uint(c, 4, &p.all, math.MaxUint64)
 }
 
-func toLent(m protocol.LendStanding) lent {
-	return lent{question: m.Question, standing: m.Standing, proof: toAge(m.Proof), all: toAge(m.All)}
+func toLent(m protocol.LendStanding) lentStanding {
+	return lentStanding{question: m.Question, standing: m.Standing, proof: toAge(m.Proof), all: toAge(m.All)}
 }
 
 // toAge encodes an age in milliseconds, rounded up so that no proof gets younger on the
@@ -64,7 +64,7 @@ func fromAge(age uint64) (time.Duration, error) {
 	return time.Duration(age-1) * time.Millisecond, nil
 }
 
-func fromLent(p *lent) (protocol.LendStanding, error) {
+func fromLent(p *lentStanding) (protocol.LendStanding, error) {
 	proof, err := fromAge(p.proof)
 	if err != nil {
 		return protocol.LendStanding{}, err

@@ -20,19 +20,19 @@ type Confinement struct {
 	NewPrivileges bool
 }
 
-// Lack is a setting of a [Confinement] that this system does not keep.
-type Lack struct {
+// UnmetSetting is a setting of a [Confinement] that this system does not keep.
+type UnmetSetting struct {
 	Key    string // Of the configuration of a plugin.
 	Reason string
 }
 
 // Lacks returns what this system, with the rights of this process, does not keep of a
 // confinement.
-func (c Confinement) Lacks() []Lack {
-	var lacks []Lack
+func (c Confinement) Lacks() []UnmetSetting {
+	var lacks []UnmetSetting
 	lack := func(wanted bool, key string) {
 		if wanted {
-			lacks = append(lacks, Lack{key, "is not kept on " + runtime.GOOS + ", where the system offers nothing for it"})
+			lacks = append(lacks, UnmetSetting{key, "is not kept on " + runtime.GOOS + ", where the system offers nothing for it"})
 		}
 	}
 	lack(c.MemoryBytes > 0 && !limitsMemory, "limits.memory-bytes")
@@ -42,7 +42,7 @@ func (c Confinement) Lacks() []Lack {
 }
 
 // lacksOfUser returns why the process cannot run as the user and the group.
-func (c Confinement) lacksOfUser() []Lack {
+func (c Confinement) lacksOfUser() []UnmetSetting {
 	key := "user"
 	switch {
 	case c.User == "" && c.Group == "":
@@ -51,10 +51,10 @@ func (c Confinement) lacksOfUser() []Lack {
 		key = "group"
 	}
 	if _, err := c.identity(); err != nil {
-		return []Lack{{key, err.Error()}}
+		return []UnmetSetting{{key, err.Error()}}
 	}
 	if !mayChangeUser() {
-		return []Lack{{key, "takes a node with the rights of root; with those of this user, the plugin does not start"}}
+		return []UnmetSetting{{key, "takes a node with the rights of root; with those of this user, the plugin does not start"}}
 	}
 	return nil
 }

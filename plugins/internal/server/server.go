@@ -136,10 +136,10 @@ func slotted[R any](ctx context.Context, s *Server, name string, run func(strate
 	return answer, nil
 }
 
-// panicked is the error of a strategy that panicked.
-type panicked struct{ text string }
+// panicError is the error of a strategy that panicked.
+type panicError struct{ text string }
 
-func (p *panicked) Error() string { return "panic: " + p.text }
+func (p *panicError) Error() string { return "panic: " + p.text }
 
 // guarded turns a panic into an error, and logs its stack.
 func guarded[R any](s *Server, name string, run func() (R, error)) (answer R, err error) {
@@ -147,7 +147,7 @@ func guarded[R any](s *Server, name string, run func() (R, error)) (answer R, er
 		if cause := recover(); cause != nil {
 			stack := debug.Stack()
 			s.log.Error("the strategy panicked", "call", name, "panic", fmt.Sprint(cause), "stack", string(stack[:min(len(stack), stackBytes)]))
-			err = &panicked{fmt.Sprint(cause)}
+			err = &panicError{fmt.Sprint(cause)}
 		}
 	}()
 	return run()
@@ -157,7 +157,7 @@ func guarded[R any](s *Server, name string, run func() (R, error)) (answer R, er
 // wraps is not passed on: it would be taken for an error of this connection.
 func statusOf(ctx context.Context, err error) error {
 	code := codes.Unknown
-	var fault *panicked
+	var fault *panicError
 	switch {
 	case errors.As(err, &fault):
 		code = codes.Internal
@@ -216,7 +216,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 		}
 		return made{i, s.strategy.Class(i)}, nil
 	})
-	if _, ok := errors.AsType[*panicked](err); ok {
+	if _, ok := errors.AsType[*panicError](err); ok {
 		return nil, statusOf(ctx, err)
 	}
 	if err != nil {

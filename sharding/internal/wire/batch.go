@@ -94,7 +94,7 @@ func (b *Batch) Parts(known *Numbers, f func(*Run) error) (refused int, err erro
 
 // part returns a part of a batch as a run, without a stream if its number is not known.
 func (d *Decoder) part(of *Batch, f *wire.Field, known *Numbers) (*Run, error) {
-	h := heading{clock: of.clock}
+	h := runHeader{clock: of.clock}
 	var number uint32
 	b, err := f.Data(math.MaxInt)
 	for len(b) > 0 && err == nil {
@@ -123,7 +123,7 @@ func (d *Decoder) part(of *Batch, f *wire.Field, known *Numbers) (*Run, error) {
 
 // named returns a part whose items begin at b, with the stream that it spells out or has the
 // number of.
-func (d *Decoder) named(h heading, generation uint64, number uint32, b []byte, known *Numbers) (*Run, error) {
+func (d *Decoder) named(h runHeader, generation uint64, number uint32, b []byte, known *Numbers) (*Run, error) {
 	switch {
 	case h.seq == 0:
 		return nil, wire.Malformed("a part of a batch without a place in its stream")

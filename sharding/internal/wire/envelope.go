@@ -232,8 +232,8 @@ type envelope struct {
 	acks   []byte
 }
 
-// heading holds the fields that the messages of a run have in common.
-type heading struct {
+// runHeader holds the fields that the messages of a run have in common.
+type runHeader struct {
 	of    *stream
 	seq   uint64 // The number of the first message.
 	clock uint64
@@ -242,7 +242,7 @@ type heading struct {
 
 // written is when the messages were written, at the earliest, by the clock of this process, if
 // that is known; else now.
-func (h *heading) written(now machine.Instant) machine.Instant {
+func (h *runHeader) written(now machine.Instant) machine.Instant {
 	if h.clock == 0 {
 		return now
 	}
@@ -250,7 +250,7 @@ func (h *heading) written(now machine.Instant) machine.Instant {
 }
 
 // heading returns the fields of the envelope that a run has.
-func (e *envelope) heading() heading { return heading{&e.of, e.seq, e.clock, e.hops} }
+func (e *envelope) heading() runHeader { return runHeader{&e.of, e.seq, e.clock, e.hops} }
 
 // content holds the fields of a message that are not those of its stream.
 type content struct {

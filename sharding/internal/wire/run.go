@@ -112,7 +112,7 @@ func remaining(deadline, now machine.Instant) (left uint64, expired bool) {
 // it was decoded from, and to its decoder.
 type Run struct {
 	d       *Decoder
-	e       heading
+	e       runHeader
 	items   []byte
 	written machine.Instant // When the messages were written, at the earliest; known to those who have the items.
 }
@@ -132,7 +132,7 @@ func (d *Decoder) open(b []byte) (*Run, error) {
 }
 
 // openRun returns a run with a heading, whose items begin at b.
-func (d *Decoder) openRun(h heading, b []byte) (*Run, error) {
+func (d *Decoder) openRun(h runHeader, b []byte) (*Run, error) {
 	switch {
 	case h.of.kind == "":
 		return nil, wire.Malformed("an envelope without a kind")

@@ -189,7 +189,7 @@ func TestPluginsThatCannotBeStartedAreRefused(t *testing.T) {
 			file.set([]string{"membership"}, "{seed-nodes: ['127.0.0.1:7946']}")
 			file.set([]string{"plugins"}, "{x: {policy: downing, "+test.plugin+"}}")
 			var warned []string
-			own := cluster.Own{Options: []cluster.Option{cluster.WithPlugins(host.New())}, Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
+			own := cluster.Extensions{Options: []cluster.Option{cluster.WithPlugins(host.New())}, Warn: func(key, reason string) { warned = append(warned, key+": "+reason) }}
 			require.NoError(t, cluster.Check(own, file.write(t)))
 			require.Equal(t, test.want == "", len(warned) == 0, warned)
 			file.set([]string{"downing"}, "{strategy: x}")
@@ -216,7 +216,7 @@ func TestACheckWarnsOfPluginsThatMayBeDebugged(t *testing.T) {
 		file.set([]string{"plugins"}, "{x: {policy: downing, path: '"+self+"', unpinned: true, debug: true}}")
 		file.set([]string{"downing"}, "{strategy: "+downing+"}")
 		var told []string
-		own := cluster.Own{Options: []cluster.Option{cluster.WithPlugins(host.New())}, Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
+		own := cluster.Extensions{Options: []cluster.Option{cluster.WithPlugins(host.New())}, Warn: func(key, reason string) { told = append(told, key+": "+reason) }}
 		require.NoError(t, cluster.Check(own, file.write(t)))
 		require.Equal(t, []string{
 			"plugins.x.debug: no limit of time ends its start, and it is not killed when it does not answer: for development alone",

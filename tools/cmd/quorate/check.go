@@ -30,7 +30,7 @@ import (
 // program which links nothing but the cluster would report, and what this system does not
 // keep of what the files say.
 func check(brought command.Own, paths ...string) (needs, warnings config.Errors, err error) {
-	own := cluster.Own{Strategies: brought.Strategies, Kinds: brought.Kinds, Whole: true, Warn: func(key, reason string) {
+	own := cluster.Extensions{Strategies: brought.Strategies, Kinds: brought.Kinds, Whole: true, Warn: func(key, reason string) {
 		warnings = append(warnings, &config.Error{Key: key, Reason: reason})
 	}}
 	for _, name := range brought.Sections {

@@ -121,7 +121,7 @@ func said(tb testing.TB, path string) config.Errors {
 func refused(tb testing.TB, path string) config.Errors {
 	tb.Helper()
 	_, _, told := check(command.Own{}, path)
-	err := cluster.Check(cluster.Own{Options: linked()}, path)
+	err := cluster.Check(cluster.Extensions{Options: linked()}, path)
 	known := func(err error) []string {
 		return slices.DeleteFunc(places(tb, err), func(place string) bool {
 			return strings.HasSuffix(place, ": states.store") // The command links none, and says what a program needs.
@@ -141,7 +141,7 @@ func refused(tb testing.TB, path string) config.Errors {
 // checked returns the faults that a check finds in a file.
 func checked(tb testing.TB, path string) config.Errors {
 	tb.Helper()
-	err := cluster.Check(cluster.Own{Options: linked()}, path)
+	err := cluster.Check(cluster.Extensions{Options: linked()}, path)
 	_ = places(tb, err)
 	faults, _ := errors.AsType[config.Errors](err)
 	return faults

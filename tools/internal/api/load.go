@@ -85,8 +85,8 @@ func modules(root string) ([]string, error) {
 	return dirs, nil
 }
 
-// public is one public package.
-type public struct {
+// publicPackage is one public package.
+type publicPackage struct {
 	dir    string // relative to the root, with slashes
 	module string // likewise
 	prefix string // what the paths of all packages of the tree begin with
@@ -96,7 +96,7 @@ type public struct {
 // load finds the public packages, sorted by directory. Types are read from the compiler's
 // export data, which is in the build cache after the first run. They are those of one
 // platform on whichever the check runs.
-func load(ctx context.Context, root string, dirs []string) ([]public, error) {
+func load(ctx context.Context, root string, dirs []string) ([]publicPackage, error) {
 	var patterns []string
 	for _, dir := range dirs {
 		patterns = append(patterns, "./"+dir+"/...")
@@ -108,7 +108,7 @@ func load(ctx context.Context, root string, dirs []string) ([]public, error) {
 	if err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	var found []public
+	var found []publicPackage
 	for _, p := range loaded {
 		if len(p.Errors) > 0 {
 			return nil, fmt.Errorf("api: %s: %w", p.PkgPath, p.Errors[0])
@@ -125,9 +125,9 @@ func load(ctx context.Context, root string, dirs []string) ([]public, error) {
 		if hidden(p.PkgPath) || p.Name == "main" || generated(p.GoFiles) {
 			continue
 		}
-		found = append(found, public{dir: strings.TrimPrefix(p.PkgPath, prefix), module: module, prefix: prefix, loaded: p})
+		found = append(found, publicPackage{dir: strings.TrimPrefix(p.PkgPath, prefix), module: module, prefix: prefix, loaded: p})
 	}
-	slices.SortFunc(found, func(a, b public) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(found, func(a, b publicPackage) int { return strings.Compare(a.dir, b.dir) })
 	if len(found) == 0 {
 		return nil, errors.New("api: the tree has no public package")
 	}

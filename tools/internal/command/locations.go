@@ -153,7 +153,7 @@ func (c *SetLocations) Run(s *Session) error {
 	if err != nil {
 		return RejectedError{Text: err.Error()}
 	}
-	body, err := json.Marshal(cluster.LocationsWanted{Locations: wanted})
+	body, err := json.Marshal(cluster.LocationsRequest{Locations: wanted})
 	if err != nil {
 		return err
 	}

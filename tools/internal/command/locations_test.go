@@ -26,14 +26,14 @@ func steers(stdin string, args ...string) (status int, stdout, stderr string) {
 }
 
 // steered returns a node that notes what it is told.
-func steered(t *testing.T) (url string, told *cluster.LocationsWanted) {
+func steered(t *testing.T) (url string, told *cluster.LocationsRequest) {
 	t.Helper()
-	told = new(cluster.LocationsWanted)
+	told = new(cluster.LocationsRequest)
 	return node(t,
 		management.Route{
 			Path: "/v1/kinds/{kind}/locations/set", Operation: cluster.SetLocationsOperation, Body: 4 << 20,
 			Answer: func(_ context.Context, r management.Request) (any, error) {
-				*told = cluster.LocationsWanted{}
+				*told = cluster.LocationsRequest{}
 				if err := json.Unmarshal(r.Body(), told); err != nil {
 					return nil, err
 				}

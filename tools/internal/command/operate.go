@@ -147,7 +147,7 @@ func (c *Leave) Run(s *Session) error {
 	if err != nil {
 		return err
 	}
-	var got management.Left
+	var got management.LeaveAnswer
 	raw, err := c.operate(c.path("/v1/members/"+segment(ids[0])+"/leave", url.Values{}), management.LeaveOperation, &got)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (c *Leave) Run(s *Session) error {
 
 // gone reports whether a member has left. A node that was asked to leave itself is gone when it says
 // that it has ended, or does not answer any more.
-func (c *Leave) gone(of management.Left) (bool, error) {
+func (c *Leave) gone(of management.LeaveAnswer) (bool, error) {
 	if of.Member == of.Self {
 		_, err := c.get("/health/live", nil, new(management.HealthStatus))
 		refused := new(refusedError)

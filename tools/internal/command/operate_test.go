@@ -67,9 +67,9 @@ func (o *obedient) routes() []management.Route {
 	return []management.Route{
 		operation("/v1/members/{member}/leave", "leave", []string{"cluster"}, func(r management.Request) any {
 			if r.Path("member") == firstNode {
-				return management.Left{Self: firstNode, Member: firstNode, Status: "leaving"}
+				return management.LeaveAnswer{Self: firstNode, Member: firstNode, Status: "leaving"}
 			}
-			return management.Left{Self: firstNode, Member: secondNode, Status: "leaving"}
+			return management.LeaveAnswer{Self: firstNode, Member: secondNode, Status: "leaving"}
 		}),
 		operation("/v1/members/{members}/down", "down", []string{"cluster", "force"}, func(management.Request) any {
 			return management.Downed{Self: firstNode, Members: []string{firstNode, secondNode}, Costs: []string{"of 3 voters 1 would be left"}}

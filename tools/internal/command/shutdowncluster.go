@@ -89,7 +89,7 @@ func (c *ShutdownCluster) finish(s *Session, of management.ClusterShutdown) (out
 	}
 	fmt.Fprintln(s.Stderr, "all are ready, and leave")
 	leave := Leave{Member: of.Self, aimed: c.aimed, Remote: c.Remote}
-	var left management.Left
+	var left management.LeaveAnswer
 	if _, err := c.operate(c.path("/v1/members/"+segment(of.Self)+"/leave", url.Values{}), management.LeaveOperation, &left); err != nil {
 		return "", err
 	}

@@ -51,7 +51,7 @@ func Create(root, dir, about string) error {
 	if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 		return err
 	}
-	m := made{Dir: dir, Path: Prefix + dir, Name: path.Base(dir), About: about, Up: strings.Repeat("../", strings.Count(dir, "/")+1)}
+	m := moduleData{Dir: dir, Path: Prefix + dir, Name: path.Base(dir), About: about, Up: strings.Repeat("../", strings.Count(dir, "/")+1)}
 	for name, text := range templates() {
 		if err := m.write(filepath.Join(root, dir, name), text); err != nil {
 			return err
@@ -69,11 +69,11 @@ func Create(root, dir, about string) error {
 	)
 }
 
-// made is what the templates say of a module.
-type made struct{ Dir, Path, Name, About, Up string }
+// moduleData is what the templates say of a module.
+type moduleData struct{ Dir, Path, Name, About, Up string }
 
 // Title is the first sentence about it.
-func (m made) Title() string {
+func (m moduleData) Title() string {
 	r := []rune(m.About)
 	return string(unicode.ToUpper(r[0])) + strings.TrimSuffix(string(r[1:]), ".")
 }
@@ -113,7 +113,7 @@ versions are [semantic](https://semver.org/spec/v2.0.0.html).
 }
 
 // write fills a template in, where there is no file of the name.
-func (m made) write(name, text string) error {
+func (m moduleData) write(name, text string) error {
 	t, err := template.New(name).Parse(text)
 	if err != nil {
 		return err

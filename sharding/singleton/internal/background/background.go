@@ -46,10 +46,10 @@ func Start(h sharding.Host, c Config) error {
 	}
 	c.Log = machine.LimitLog(c.Log)
 	j := &job{Config: c, started: make(chan struct{})}
-	region, err := sharding.Start(h, sharding.Kind[*news]{
-		Name: c.Name, Role: c.Role, Codec: nothing{}, HandoffTimeout: c.HandOverTimeout, OnStuck: c.OnStuck,
+	region, err := sharding.Start(h, sharding.Kind[*notice]{
+		Name: c.Name, Role: c.Role, Codec: noticeCodec{}, HandoffTimeout: c.HandOverTimeout, OnStuck: c.OnStuck,
 		Shards: c.Shards, InUse: c.InUse, Permanent: c.Instances, OnOldest: c.OnOldest,
-		New: func(*sharding.Context) sharding.Entity[*news] { return &instance{job: j} },
+		New: func(*sharding.Context) sharding.Entity[*notice] { return &instance{job: j} },
 	})
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type job struct {
 	Config
 
 	started chan struct{} // Closed when region is set.
-	region  *sharding.Region[*news]
+	region  *sharding.Region[*notice]
 }
 
 // instance is the entity. Its methods are called by one goroutine at a time.
@@ -43,8 +43,8 @@ type run struct {
 	err    error         // Set before the instance is told.
 }
 
-// news tells the instance of a run: that it is over, or lasts.
-type news struct {
+// notice tells the instance of a run: that it is over, or lasts.
+type notice struct {
 	of   *run
 	over bool
 }
@@ -75,7 +75,7 @@ func (i *instance) Stop(*sharding.Context) {
 }
 
 // Receive goes on after the end of a run.
-func (i *instance) Receive(c *sharding.Context, n *news) error {
+func (i *instance) Receive(c *sharding.Context, n *notice) error {
 	if n.of != i.run || !n.over {
 		return nil // A run lasts, which counts as a success, or an earlier one has ended.
 	}
@@ -178,24 +178,24 @@ func (j *job) tell(r *run, over bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tellLimit)
 	defer cancel()
-	_ = j.region.Tell(ctx, r.id, &news{r, over})
+	_ = j.region.Tell(ctx, r.id, &notice{r, over})
 }
 
-// nothing is the codec of news, which mean something on their node alone. The news of an instance
-// that has moved on say nothing to its successor.
-type nothing struct{}
+// noticeCodec is the codec of notices, which mean something on their node alone: to the successor of an instance
+// that has moved on they say nothing.
+type noticeCodec struct{}
 
 // Name implements [sharding.Codec].
-func (nothing) Name() string { return "nothing" }
+func (noticeCodec) Name() string { return "nothing" }
 
 // Check implements [sharding.Codec].
-func (nothing) Check(any) error { return nil }
+func (noticeCodec) Check(any) error { return nil }
 
 // Size implements [sharding.Codec].
-func (nothing) Size(any) int { return 0 }
+func (noticeCodec) Size(any) int { return 0 }
 
 // Append implements [sharding.Codec].
-func (nothing) Append(dst []byte, _ any) ([]byte, error) { return dst, nil }
+func (noticeCodec) Append(dst []byte, _ any) ([]byte, error) { return dst, nil }
 
 // Decode implements [sharding.Codec].
-func (nothing) Decode([]byte, any) error { return nil }
+func (noticeCodec) Decode([]byte, any) error { return nil }
