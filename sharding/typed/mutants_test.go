@@ -37,7 +37,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			{"entities are not stopped", reach, adapter, "ok := any(a.entity).(sharding.Stopper); ok {", "ok := any(a.entity).(sharding.Stopper); ok && !mutant(NAME) {"},
 			{"a start that failed is one", "TestATypedEntityMayFailToStart", adapter, "		return s.Start(c)\n", "		if err := s.Start(c); !mutant(NAME) {\n			return err\n		}\n"},
 			{"no memory goes along", "TestTypedEntitiesTakeTheirMemoryAlong", adapter, "	case snapshots && times:\n", "	case mutant(NAME) && times:\n		return &timeouter[E]{a, t}\n	case snapshots && times:\n"},
-			{"every entity hears of its receive timeout", "TestAdaptersHaveTheInterfacesOfTheirEntities", adapter, "	case snapshots:\n", "	case snapshots && mutant(NAME):\n		return &both[E]{a, s, t}\n	case snapshots:\n"},
+			{"every entity hears of its receive timeout", "TestAdaptersHaveTheInterfacesOfTheirEntities", adapter, "	case snapshots:\n", "	case snapshots && mutant(NAME):\n		return &snapshotAdapter[E]{a, s, t}\n	case snapshots:\n"},
 			{"a kind without entities hosts", later, typed, "ProxyOnly: create == nil}", "ProxyOnly: create == nil && !mutant(NAME)}"},
 			{"all services are one", another, typed, "\"rpc \" + service.Name()", "\"rpc \" + map[bool]string{false: service.Name()}[mutant(NAME)]"},
 			{"what cannot be encoded is sent", "TestWhatCannotBeEncodedIsNotSent", call, "		return dst, fmt.Errorf(\"rpc: %w: %w\", ErrInvalid, err)\n", "		if mutant(NAME) {\n			return dst, nil\n		}\n		return dst, fmt.Errorf(\"rpc: %w: %w\", ErrInvalid, err)\n"},
