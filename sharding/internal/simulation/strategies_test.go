@@ -304,8 +304,9 @@ func TestSenselessStrategies(t *testing.T) {
 }
 
 // messagesMost is how many messages a node of the clusters here sends in a second at most, on average: those of its
-// heartbeats, gossip and entities, and of the moves of twenty questions.
-const messagesMost = 150
+// heartbeats, gossip and entities, and of the moves of twenty questions. It is 40 in most seconds; 180 were seen in one
+// into which the moves of an idle-check fell together, in a cluster of three releases.
+const messagesMost = 200
 
 // A run in which a strategy is called can be recorded, and replayed without the strategy.
 // covers I30, I34.
