@@ -42,7 +42,7 @@ func (r Release) codec() machine.Codec {
 		return wire.Codec{}
 	}
 	spared := wire.Spared()
-	i := slices.IndexFunc(spared, func(f wire.Field) bool { return f.Name == r.Without })
+	i := slices.IndexFunc(spared, func(f codec.SparedField) bool { return f.Name == r.Without })
 	machine.Assert(i >= 0, "the release lacks a field that it may lack", "field", r.Without)
 	return wiretest.Without(wire.Codec{}, spared[i].Paths...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/ddata/internal/wire"
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	numbers "github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/machine/wire/wiretest"
 )
 
@@ -17,7 +18,7 @@ import (
 // world are values, which nobody encodes; those from and to such a replica go through both codecs.
 
 // releases are the fields that the replicas at some addresses lack.
-type releases map[gossip.Address]wire.Field
+type releases map[gossip.Address]numbers.SparedField
 
 // drawReleases draws the fields for one seed in three, and for one of four of its addresses. The draw has a source of
 // its own, so that it changes no other draw of the seed.

@@ -8,24 +8,14 @@ import "github.com/quorate/quorate/machine/wire"
 // What two releases can be to each other: [Spared] are the fields that one of them may lack, required says of all
 // others why not.
 
-// path is where a field is: the numbers of the messages around it, from the frame inwards, and its own.
-type path = []wire.Number
-
-// Field is a field that replicas of one group may lack, as those of a release before it do.
-type Field struct {
-	Name  string // As in package protocol.
-	Paths [][]wire.Number
-}
-
 // Spared returns the fields without which a replica does what the others expect of it.
-func Spared() []Field {
-	at := func(name string, path ...path) Field { return Field{name, path} }
-	return []Field{
-		at("DeltasTaken.Refusals.Reason", path{22, 4, 2}),
-		at("PutTaken.Refusals.Reason", path{24, 4, 2}),
-		at("Ask.Hash", path{25, 3}), // The answer is the whole entry.
-		at("Committed.Refusals.Reason", path{39, 5, 2}),
-		at("Committed.Reason", path{39, 6}),
+func Spared() []wire.SparedField {
+	return []wire.SparedField{
+		wire.Spared("DeltasTaken.Refusals.Reason", wire.Path{22, 4, 2}),
+		wire.Spared("PutTaken.Refusals.Reason", wire.Path{24, 4, 2}),
+		wire.Spared("Ask.Hash", wire.Path{25, 3}), // The answer is the whole entry.
+		wire.Spared("Committed.Refusals.Reason", wire.Path{39, 5, 2}),
+		wire.Spared("Committed.Reason", wire.Path{39, 6}),
 	}
 }
 

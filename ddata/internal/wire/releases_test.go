@@ -68,7 +68,7 @@ func TestRegistersLoseNothing(t *testing.T) {
 		m := drawEnvelope(t)
 		m.Register, m.Body = drawRegister.Draw(t, "register"), protocol.Accept{Slot: 1, Value: drawRegister.Draw(t, "value")}
 		n := numbers.Number(rapid.SampledFrom([]uint32{3, 9, 10, 11, 14}).Draw(t, "number"))
-		before := wiretest.Without(codec, wiretest.Path{7, n}, wiretest.Path{19, 5, n})
+		before := wiretest.Without(codec, numbers.Path{7, n}, numbers.Path{19, 5, n})
 		read, err := before.Received(m)
 		require.NoError(t, err)
 		sent, err := before.Sent(read)

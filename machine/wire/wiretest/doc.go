@@ -4,7 +4,7 @@
 // Package wiretest makes codecs of other releases out of those of the present one, for tests of
 // two releases in one cluster.
 //
-//	before := wiretest.Without(codec, wiretest.Path{7, 3}) // Without field 3 of the messages in field 7.
+//	before := wiretest.Without(codec, wire.Path{7, 3}) // Without field 3 of the messages in field 7.
 //	message, err := before.Received(message) // As a node of that release reads what one of the present release sends.
 //	message, err = before.Sent(message)      // As one of the present release reads what that node sends.
 //

@@ -11,20 +11,17 @@ import (
 // hidden is added to the number of a field that a release does not know. The sum is no field of any release.
 const hidden wire.Number = 1 << 20
 
-// Path is where a field is: the numbers of the messages around it, from the frame inwards, and its own.
-type Path = []wire.Number
-
 // Release is the codec of a release that lacks fields of the present one.
 type Release struct {
 	present machine.Codec
-	paths   []Path
+	paths   []wire.Path
 }
 
 var _ machine.Codec = Release{}
 
 // Without returns the codec of the release before a field, which has several paths if the message that it is part of is
 // inside several others. No path may begin with another one.
-func Without(present machine.Codec, paths ...Path) Release { return Release{present, paths} }
+func Without(present machine.Codec, paths ...wire.Path) Release { return Release{present, paths} }
 
 // Append appends the encoding of a message of a node of the release: the field is there if the message came with it,
 // and was kept.
@@ -91,7 +88,7 @@ func (r Release) Received(message any) (any, error) {
 
 // rewrite appends the fields of b to dst, and gives those in the message in which the path ends the numbers that a
 // function returns; zero leaves one out.
-func rewrite(dst, b []byte, path Path, as func(f *wire.Field, n wire.Number) wire.Number) ([]byte, error) {
+func rewrite(dst, b []byte, path wire.Path, as func(f *wire.Field, n wire.Number) wire.Number) ([]byte, error) {
 	for len(b) > 0 {
 		f, rest, err := wire.Next(b)
 		if err != nil {

@@ -58,7 +58,7 @@ func (letters) Decode(b []byte) (any, error) {
 }
 
 func Example() {
-	before := wiretest.Without(letters{}, wiretest.Path{5, 2})
+	before := wiretest.Without(letters{}, wire.Path{5, 2})
 	received, err := before.Received(letter{To: "Ann", From: "Bob"})
 	fmt.Printf("%q %v\n", received.(letter).From, err)
 	sent, err := before.Sent(received)
@@ -76,13 +76,13 @@ func Example() {
 func TestAReleaseBeforeLosesWhatItDoesNotKeep(t *testing.T) {
 	m := letter{To: "Ann", From: "Bob", Stamps: []stamp{{1, 1990}, {}, {3, 2000}}}
 	for _, test := range []struct {
-		path wiretest.Path
+		path wire.Path
 		read letter
 		sent letter
 	}{
-		{wiretest.Path{5, 3, 2}, letter{To: "Ann", From: "Bob", Stamps: []stamp{{Value: 1}, {}, {Value: 3}}}, letter{To: "Ann", From: "Bob", Stamps: []stamp{{Value: 1}, {}, {Value: 3}}}},
-		{wiretest.Path{5, 3}, letter{To: "Ann", From: "Bob"}, m},
-		{wiretest.Path{5, 9}, m, m},
+		{wire.Path{5, 3, 2}, letter{To: "Ann", From: "Bob", Stamps: []stamp{{Value: 1}, {}, {Value: 3}}}, letter{To: "Ann", From: "Bob", Stamps: []stamp{{Value: 1}, {}, {Value: 3}}}},
+		{wire.Path{5, 3}, letter{To: "Ann", From: "Bob"}, m},
+		{wire.Path{5, 9}, m, m},
 	} {
 		before := wiretest.Without(letters{}, test.path)
 		received, err := before.Received(m)
@@ -99,7 +99,7 @@ func TestAReleaseBeforeLosesWhatItDoesNotKeep(t *testing.T) {
 // Several fields are missing at once, and what is malformed is refused as ever.
 func TestSeveralFieldsAreMissing(t *testing.T) {
 	m := letter{To: "Ann", From: "Bob", Stamps: []stamp{{1, 1990}}}
-	before := wiretest.Without(letters{}, wiretest.Path{5, 1}, wiretest.Path{5, 2})
+	before := wiretest.Without(letters{}, wire.Path{5, 1}, wire.Path{5, 2})
 	received, err := before.Received(m)
 	require.NoError(t, err)
 	require.Empty(t, received.(letter).To+received.(letter).From)
@@ -108,6 +108,6 @@ func TestSeveralFieldsAreMissing(t *testing.T) {
 	require.Equal(t, m, sent)
 	_, err = before.Decode([]byte{0x2a, 0x01, 0x0a})
 	require.ErrorIs(t, err, wire.ErrMalformed)
-	_, err = wiretest.Without(letters{}, wiretest.Path{5, 3}).Received(letter{Stamps: make([]stamp, 10)})
+	_, err = wiretest.Without(letters{}, wire.Path{5, 3}).Received(letter{Stamps: make([]stamp, 10)})
 	require.ErrorIs(t, err, wire.ErrMalformed, "more than the message keeps")
 }

@@ -8,31 +8,21 @@ import "github.com/quorate/quorate/machine/wire"
 // What two releases can be to each other: [Spared] are the fields that one of them may lack, required says of all
 // others why not. What a later release adds to a record that is passed on is kept by this one, see doc.go.
 
-// path is where a field is: the numbers of the messages around it, from the frame inwards, and its own.
-type path = []wire.Number
-
-// Field is a field that members of one cluster may lack, as those of a release before it do.
-type Field struct {
-	Name  string // In the .proto file.
-	Paths [][]wire.Number
-}
-
 // Spared returns the fields without which a member does what the others expect of it. So a world may have members
 // without one of them.
-func Spared() []Field {
-	at := func(name string, path ...path) Field { return Field{name, path} }
-	return []Field{
-		at("InitJoinNack.reason", path{3, 2}),
-		at("Welcome.warnings", path{5, 3}),
-		at("JoinRefused.reason", path{6, 4}),
-		at("JoinRefused.differences", path{6, 5}),
-		at("Heartbeat.fingerprint", path{7, 2}),
-		at("Heartbeat.shared", path{7, 3}),
-		at("HeartbeatReply.question", path{8, 4}),
-		at("HeartbeatReply.fingerprint", path{8, 5}),
-		at("NotMember.downed_why", path{13, 4}),
-		at("DowningAnswer.reason", path{15, 5}),
-		at("Vote.reason", path{17, 3}),
+func Spared() []wire.SparedField {
+	return []wire.SparedField{
+		wire.Spared("InitJoinNack.reason", wire.Path{3, 2}),
+		wire.Spared("Welcome.warnings", wire.Path{5, 3}),
+		wire.Spared("JoinRefused.reason", wire.Path{6, 4}),
+		wire.Spared("JoinRefused.differences", wire.Path{6, 5}),
+		wire.Spared("Heartbeat.fingerprint", wire.Path{7, 2}),
+		wire.Spared("Heartbeat.shared", wire.Path{7, 3}),
+		wire.Spared("HeartbeatReply.question", wire.Path{8, 4}),
+		wire.Spared("HeartbeatReply.fingerprint", wire.Path{8, 5}),
+		wire.Spared("NotMember.downed_why", wire.Path{13, 4}),
+		wire.Spared("DowningAnswer.reason", wire.Path{15, 5}),
+		wire.Spared("Vote.reason", wire.Path{17, 3}),
 	}
 }
 

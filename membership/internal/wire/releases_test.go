@@ -17,11 +17,11 @@ import (
 )
 
 // pathsOf returns the paths of all fields in the document by their names, such as "Vote.reason".
-func pathsOf(t *testing.T) map[string][]wiretest.Path {
+func pathsOf(t *testing.T) map[string][]numbers.Path {
 	t.Helper()
-	all := map[string][]wiretest.Path{}
-	var walk func(of protoreflect.MessageDescriptor, at wiretest.Path)
-	walk = func(of protoreflect.MessageDescriptor, at wiretest.Path) {
+	all := map[string][]numbers.Path{}
+	var walk func(of protoreflect.MessageDescriptor, at numbers.Path)
+	walk = func(of protoreflect.MessageDescriptor, at numbers.Path) {
 		for i := range of.Fields().Len() {
 			f := of.Fields().Get(i)
 			path := append(slices.Clone(at), numbers.Number(f.Number()))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
+	numbers "github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/machine/wire/wiretest"
 	"github.com/quorate/quorate/membership/membershipsim"
 	"github.com/quorate/quorate/sharding/internal/wire"
@@ -19,12 +20,12 @@ import (
 // releases are the releases of the nodes of a world, and the fields of control messages that some of them lack.
 type releases struct {
 	members membershipsim.Releases
-	control map[gossip.Address]wire.Field
+	control map[gossip.Address]numbers.SparedField
 }
 
 // drawReleases draws the releases from sources of their own, so that it changes no other draw of the seed.
 func drawReleases(seed uint64, nodes []gossip.Address) releases {
-	all := releases{membershipsim.DrawReleases(seed, nodes), map[gossip.Address]wire.Field{}}
+	all := releases{membershipsim.DrawReleases(seed, nodes), map[gossip.Address]numbers.SparedField{}}
 	source, fields := rand.New(rand.NewPCG(seed, 0x2e1ea5e6)), wire.Spared()
 	for _, a := range nodes {
 		if all.members[a].Without != "" {

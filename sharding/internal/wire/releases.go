@@ -8,31 +8,21 @@ import "github.com/quorate/quorate/machine/wire"
 // What two releases can be to each other: [Spared] are the fields of control messages that one of them may lack,
 // required says of all others why not.
 
-// path is where a field is: the numbers of the messages around it, from the frame inwards, and its own.
-type path = []wire.Number
-
-// Field is a field that the nodes of one cluster may lack, as those of a release before it do.
-type Field struct {
-	Name  string // In the .proto file.
-	Paths [][]wire.Number
-}
-
 // Spared returns the fields without which a node does what the others expect of it: what is said for people, and
 // settings of which an absent one says nothing.
-func Spared() []Field {
-	at := func(name string, paths ...path) Field { return Field{name, paths} }
-	return []Field{
-		at("Settings.hosting", path{4, 1, 5}, path{13, 5}),
-		at("Settings.on_stuck", path{4, 1, 6}, path{13, 6}),
-		at("Settings.handoff", path{4, 1, 7}, path{13, 7}),
-		at("Control.setting", path{10}),
-		at("Control.coordinator", path{11}),
-		at("Control.region", path{12}),
-		at("Explanation.detail", path{15, 3}),
-		at("Explanation.decision", path{15, 9}),
-		at("Explanation.reason", path{15, 11}),
-		at("Moved.reason", path{15, 13, 6}),
-		at("Scaling.detail", path{32, 2}),
+func Spared() []wire.SparedField {
+	return []wire.SparedField{
+		wire.Spared("Settings.hosting", wire.Path{4, 1, 5}, wire.Path{13, 5}),
+		wire.Spared("Settings.on_stuck", wire.Path{4, 1, 6}, wire.Path{13, 6}),
+		wire.Spared("Settings.handoff", wire.Path{4, 1, 7}, wire.Path{13, 7}),
+		wire.Spared("Control.setting", wire.Path{10}),
+		wire.Spared("Control.coordinator", wire.Path{11}),
+		wire.Spared("Control.region", wire.Path{12}),
+		wire.Spared("Explanation.detail", wire.Path{15, 3}),
+		wire.Spared("Explanation.decision", wire.Path{15, 9}),
+		wire.Spared("Explanation.reason", wire.Path{15, 11}),
+		wire.Spared("Moved.reason", wire.Path{15, 13, 6}),
+		wire.Spared("Scaling.detail", wire.Path{32, 2}),
 	}
 }
 

@@ -17,11 +17,11 @@ import (
 
 // pathsOf returns the paths of all fields of a control message by their names, such as "Moved.reason", and the names of
 // all messages in it.
-func pathsOf(t *testing.T) (paths map[string][]wiretest.Path, messages []string) {
+func pathsOf(t *testing.T) (paths map[string][]numbers.Path, messages []string) {
 	t.Helper()
-	paths = map[string][]wiretest.Path{}
-	var walk func(of protoreflect.MessageDescriptor, at wiretest.Path)
-	walk = func(of protoreflect.MessageDescriptor, at wiretest.Path) {
+	paths = map[string][]numbers.Path{}
+	var walk func(of protoreflect.MessageDescriptor, at numbers.Path)
+	walk = func(of protoreflect.MessageDescriptor, at numbers.Path) {
 		messages = append(messages, string(of.Name()))
 		for i := range of.Fields().Len() {
 			f := of.Fields().Get(i)
