@@ -260,7 +260,7 @@ func (c *Context) StopReason() StopReason { return c.stop }
 func (c *Context) Passivate() {
 	c.effects = append(c.effects, effect{do: func() {
 		c.job.Slot().Step(func(in *cell.Cell, out *cell.Actions) {
-			in.Passivate(c.program.local.clock.Instant(), c.job.Entity(), out)
+			in.Instances().Passivate(c.program.local.clock.Instant(), c.job.Entity(), out)
 		})
 	}})
 }

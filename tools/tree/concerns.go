@@ -31,6 +31,7 @@ type Question struct {
 	Operations int    // its methods, and the functions of its package that take it first
 	Parts      int    // components of more than five operations
 	Cut        string // fields of the part that would be a type of its own; empty when the fields show none
+	Kept       string // why it stays one type, when that has been looked at; it may still not grow
 }
 
 // structure is a struct type of the production code with what works on it.

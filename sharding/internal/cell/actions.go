@@ -60,13 +60,13 @@ const (
 	// acknowledgement: call Acks without delay.
 	OpPress
 	// OpStart: create the instance of Entity, restore it if the Value of Entity is a
-	// *[protocol.Snapshot] and call [Handoff.Began], start it, then call [Cell.Started].
+	// *[protocol.Snapshot] and call [Handoff.Began], start it, then call [Instances.Started].
 	OpStart
-	// OpRun: let Entity process [Entity.Message], then call [Cell.Done]. The
-	// runtime looks up the node's standing first, see [Cell.Postpone].
+	// OpRun: let Entity process [Entity.Message], then call [Instances.Done]. The
+	// runtime looks up the node's standing first, see [Instances.Postpone].
 	OpRun
-	// OpStop: call [Cell.BeginStop] and, if that agrees, stop the instance of Entity and
-	// call [Cell.Stopped], or [Handoff.Leaves] if the instance can give a snapshot.
+	// OpStop: call [Instances.BeginStop] and, if that agrees, stop the instance of Entity and
+	// call [Instances.Stopped], or [Handoff.Leaves] if the instance can give a snapshot.
 	OpStop
 	// OpSnapshot: have the instance of Entity, which has stopped, give its snapshot, then call
 	// [Handoff.Gave]. It comes of [Handoff.Leaves] alone.

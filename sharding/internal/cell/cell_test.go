@@ -164,17 +164,17 @@ func (c *bench) deliver(m *cell.Message) string {
 }
 
 func (c *bench) started(id string, ok bool) string {
-	c.Started(c.now, c.entities[id], ok, &c.out)
+	c.Instances().Started(c.now, c.entities[id], ok, &c.out)
 	return c.did()
 }
 
 func (c *bench) done(id string, r cell.Result) string {
-	c.Done(c.now, c.entities[id], r, &c.out)
+	c.Instances().Done(c.now, c.entities[id], r, &c.out)
 	return c.did()
 }
 
 func (c *bench) stopped(id string) string {
-	c.Stopped(c.now, c.entities[id], &c.out)
+	c.Instances().Stopped(c.now, c.entities[id], &c.out)
 	return c.did()
 }
 
@@ -399,7 +399,7 @@ func TestSuspendedCell(t *testing.T) {
 	require.Empty(t, c.deliver(from(nodeB, "y", 3, epoch(1))), "nothing starts")
 	require.Equal(t, "reply run:x start:y", c.apply(protocol.Unsuspend{}))
 
-	c.Postpone(c.now, c.entities["x"], &c.out)
+	c.Instances().Postpone(c.now, c.entities["x"], &c.out)
 	require.Empty(t, c.did())
 	require.Equal(t, "run:x", c.tick(50*time.Millisecond))
 	require.Equal(t, "free:x:2", c.done("x", cell.Result{Reply: &protocol.Reply{}, Withhold: true}))
@@ -438,12 +438,12 @@ func TestWhatLapsesIsRefused(t *testing.T) {
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	require.Equal(t, "run:x", c.started("x", true))
 	c.deliver(from(nodeB, "x", 2, epoch(1)))
-	c.Lapse(c.now, c.entities["x"], &c.out)
+	c.Instances().Lapse(c.now, c.entities["x"], &c.out)
 	require.Equal(t, "reply:deadline passed before the message was processed free:x:1 run:x", c.did())
 	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(1)})
-	c.Lapse(c.now, c.entities["x"], &c.out)
+	c.Instances().Lapse(c.now, c.entities["x"], &c.out)
 	require.Equal(t, "reply:not delivered free:x:2 stop:x", c.did(), "its hosting has ended")
-	c.Lapse(c.now, c.entities["x"], &c.out)
+	c.Instances().Lapse(c.now, c.entities["x"], &c.out)
 	require.Empty(t, c.did(), "it is at nothing")
 }
 
@@ -457,14 +457,14 @@ func TestFailureAndPassivation(t *testing.T) {
 	require.Equal(t, "free:x:0 stop:x", c.done("x", cell.Result{Failed: true}))
 	require.Equal(t, "start:x", c.stopped("x"))
 	require.Equal(t, "run:x", c.started("x", true))
-	c.Passivate(c.now, c.entities["x"], &c.out)
+	c.Instances().Passivate(c.now, c.entities["x"], &c.out)
 	require.Empty(t, c.did(), "it is busy")
 	require.Equal(t, "free:x:0 stop:x", c.done("x", cell.Result{}))
 	require.Empty(t, c.tell("x"), "a message during the stop waits")
 	require.Equal(t, "start:x", c.stopped("x"))
 	c.started("x", true)
 	c.done("x", cell.Result{})
-	c.Passivate(c.now, c.entities["x"], &c.out)
+	c.Instances().Passivate(c.now, c.entities["x"], &c.out)
 	require.Equal(t, "stop:x", c.did())
 	require.Empty(t, c.stopped("x"))
 	require.Zero(t, c.Info().Entities, "a passive entity has no record")
@@ -537,7 +537,7 @@ func localRound(c *bench, m *cell.Message) {
 	m.Reset()
 	m.Entity = "x"
 	c.Accept(c.now, m, &c.out)
-	c.Done(c.now, c.entities["x"], cell.Result{}, &c.out)
+	c.Instances().Done(c.now, c.entities["x"], cell.Result{}, &c.out)
 	c.out.Reset()
 }
 
@@ -597,7 +597,7 @@ func BenchmarkShard(b *testing.B) {
 			seq++
 			m.Seq = seq
 			c.Deliver(c.now, m, &c.out)
-			c.Done(c.now, c.entities["x"], cell.Result{}, &c.out)
+			c.Instances().Done(c.now, c.entities["x"], cell.Result{}, &c.out)
 			c.Acks(&c.out)
 			c.out.Reset()
 		}

@@ -208,7 +208,7 @@ func (e *Entity) Mail() Mail {
 // atWork reports whether a message is being processed.
 func (e *Entity) atWork() bool { return e.mailbox.out > 0 }
 
-// Waiting returns how many messages wait in the mailbox or were handed out by [Cell.Ahead].
+// Waiting returns how many messages wait in the mailbox or were handed out by [Instances.Ahead].
 func (e *Entity) Waiting() int { return int(e.mailbox.n - min(e.mailbox.out, 1)) }
 
 // Idle reports whether the instance has no message to process, and since when.
@@ -250,4 +250,13 @@ type Result struct {
 	// Withhold says that the node's clock showed no standing when the message
 	// had been processed: the reply waits as if the cell had been suspended.
 	Withhold bool
+}
+
+// Hold says whether e must not be stopped for being idle, because it has timers, which
+// would end with the instance.
+func (e *Entity) Hold(hold bool) {
+	e.unset(isHeld)
+	if hold && !e.Ended() {
+		e.set(isHeld)
+	}
 }

@@ -27,12 +27,12 @@ func (c *bench) sweep() string {
 }
 
 func (c *bench) passivate(id string) string {
-	c.Passivate(c.now, c.entities[id], &c.out)
+	c.Instances().Passivate(c.now, c.entities[id], &c.out)
 	return c.did()
 }
 
 func (c *bench) remind(id string) string {
-	c.Remind(c.now, c.entities[id], &cell.Message{Entity: id}, &c.out)
+	c.Instances().Remind(c.now, c.entities[id], &cell.Message{Entity: id}, &c.out)
 	return c.did()
 }
 
@@ -68,7 +68,7 @@ func TestSweepStopsIdleEntities(t *testing.T) {
 	require.Empty(t, c.sweep(), "not yet")
 	c.tell("2")
 	c.done("2", cell.Result{})
-	c.Hold(c.entities["4"], true)
+	c.entities["4"].Hold(true)
 	c.now++
 	require.Equal(t, "stop:x stop:0 stop:1", c.sweep(), "not what is busy, was used, or has timers")
 	require.Empty(t, c.sweep(), "they are stopping")
@@ -81,7 +81,7 @@ func TestSweepStopsIdleEntities(t *testing.T) {
 	require.Equal(t, 1, c.entities["x"].Waiting())
 	require.Empty(t, c.stopped("0"))
 	require.Equal(t, 5, c.Info().Entities, "what stopped has no record")
-	c.Hold(c.entities["4"], false)
+	c.entities["4"].Hold(false)
 	c.apply(protocol.Suspend{})
 	require.Empty(t, c.sweep(), "nothing is stopped without standing")
 	c.apply(protocol.Unsuspend{})
@@ -317,7 +317,7 @@ func TestReleaseOfASuspendedCell(t *testing.T) {
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
 	require.Equal(t, "reply:unknown outcome stop:answered reply:not delivered free:waits:2 stop:waits "+
 		"reply:unknown outcome stuck:postponed ack:4 shardhalted", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
-	c.Postpone(c.now, c.entities["postponed"], &c.out)
+	c.Instances().Postpone(c.now, c.entities["postponed"], &c.out)
 	require.Equal(t, "free:postponed:4 stop:postponed", c.did())
 	require.Equal(t, "returned:postponed", c.stopped("postponed"))
 	require.Empty(t, c.stopped("answered"))

@@ -13,14 +13,14 @@ import (
 
 // The entities of a host and their mailboxes: enqueue puts a message into the mailbox, and
 // creates the record if there is none; advance begins whatever the entity can begin. What
-// becomes of each call of an instance is in life.go, and leads back to advance. discard and
+// becomes of each call of an instance is in instances.go, and leads back to advance. discard and
 // release end a hosting without waiting.
 
 // entityTable is the part of a cell that runs the entities. Invariants, between calls:
 //
 //	R1  at most one message of an entity is being processed;
-//	R2  the map and the list hold the same records, each of which has an instance, a
-//	    message, a reply or a sender that waits, or a failure to remember;
+//	R2  each record of the list has an instance, a message, a reply or a sender that waits, or a
+//	    failure to remember;
 //	R3  when the node does not host, no entity exists but those of an earlier hosting
 //	    that have not returned yet, and these begin no message any more;
 //	R4  an entity that was left behind is in released until it returns, and nowhere else;
@@ -31,12 +31,7 @@ import (
 //	    has a handle, and nothing else has one.
 type entityTable struct {
 	env
-	entities    map[string]*Entity
-	recent      *Entity   // The entity of the last message, since messages come in runs.
-	first       *Entity   // The first of a list of all entities in the order of creation.
-	last        *Entity   // The last of that list.
-	sweeping    bool      // A round of Sweep is under way, and goes on with the entity sweep.
-	sweep       *Entity   // The entity with which the next call of Sweep goes on.
+	entityList
 	stuck       int       // The number of entities that were reported as stuck and have not returned.
 	released    []*Entity // Entities that were left behind and have not returned yet.
 	depth       depth     // Of the mailboxes, as the last whole round of Sweep found them.
@@ -44,57 +39,6 @@ type entityTable struct {
 	limiter     limiterClient
 	memory      *memory
 	remembering rememberedEntities
-}
-
-// empty reports whether no entity is left.
-func (r *entityTable) empty() bool { return r.first == nil }
-
-// entity returns the record of an entity, nil if it has none.
-func (r *entityTable) entity(id string) *Entity {
-	if r.recent != nil && r.recent.id == id {
-		return r.recent
-	}
-	e := r.entities[id]
-	if e != nil {
-		r.recent = e
-	}
-	return e
-}
-
-func (r *entityTable) create(id string) *Entity {
-	e := &Entity{id: id, state: entityWaiting, prev: r.last}
-	if r.entities == nil {
-		r.entities = make(map[string]*Entity)
-	}
-	r.entities[id] = e
-	if r.last == nil {
-		r.first = e
-	} else {
-		r.last.next = e
-	}
-	r.last = e
-	return e
-}
-
-func (r *entityTable) remove(e *Entity) {
-	delete(r.entities, e.id)
-	if r.recent == e {
-		r.recent = nil
-	}
-	if r.sweep == e {
-		r.sweep = e.next
-	}
-	if e.prev == nil {
-		r.first = e.next
-	} else {
-		e.prev.next = e.next
-	}
-	if e.next == nil {
-		r.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-	e.prev, e.next = nil, nil
 }
 
 // removeIdle removes the record of an entity unless it is needed: for an instance, for
@@ -187,7 +131,7 @@ func (r *entityTable) keepUp(now machine.Instant, out *Actions) {
 		r.advance(now, e, out)
 	}
 	if r.remembering.due(now, out) {
-		for e := r.first; e != nil; e = e.next {
+		for e := range r.all() {
 			if e.state == entityFailed {
 				r.advance(now, e, out)
 			}
@@ -244,15 +188,15 @@ func (r *entityTable) returned(e *Entity, out *Actions) {
 
 // backoff returns how long an entity rests after a number of failures in a row, at least
 // one.
-func (r *entityTable) backoff(failures uint8) time.Duration {
-	d := r.cfg.BackoffMin
+func (cfg *Config) backoff(failures uint8) time.Duration {
+	d := cfg.BackoffMin
 	for range failures - 1 {
-		if d >= r.cfg.BackoffMax/2 {
-			return r.cfg.BackoffMax // Doubling further could overflow.
+		if d >= cfg.BackoffMax/2 {
+			return cfg.BackoffMax // Doubling further could overflow.
 		}
 		d *= 2
 	}
-	return min(d, r.cfg.BackoffMax)
+	return min(d, cfg.BackoffMax)
 }
 
 // rest fails the messages that wait for e, and those that come during the time d.
@@ -274,7 +218,7 @@ func (r *entityTable) gone(now machine.Instant, e *Entity, out *Actions) {
 	}
 	e.unset(isStale)
 	r.removeIdle(e)
-	if r.entities[e.id] == e {
+	if r.has(e) {
 		r.advance(now, e, out)
 	}
 }
@@ -297,15 +241,13 @@ func (r *entityTable) fail(now machine.Instant, e *Entity, why string, out *Acti
 
 // restart begins the messages, replies and stops that waited for the node's standing.
 func (r *entityTable) restart(now machine.Instant, out *Actions) {
-	for e := r.first; e != nil; {
-		next := e.next
+	for e := range r.all() {
 		r.sendHeldReply(e, out)
 		r.stopDeferred(now, e, out)
 		r.removeIdle(e)
-		if r.entities[e.id] == e {
+		if r.has(e) {
 			r.advance(now, e, out)
 		}
-		e = next
 	}
 }
 
@@ -321,8 +263,7 @@ func (r *entityTable) sendHeldReply(e *Entity, out *Actions) {
 // is in a call is stopped when it returns; until then no other instance of the entity
 // starts on this node.
 func (r *entityTable) discard(now machine.Instant, code protocol.Code, out *Actions) {
-	for e := r.first; e != nil; {
-		next := e.next
+	for e := range r.all() {
 		r.refuseWaiting(e, code, out)
 		r.disband(e, out)
 		e.dropReply()
@@ -336,7 +277,6 @@ func (r *entityTable) discard(now machine.Instant, code protocol.Code, out *Acti
 		default:
 			e.set(isStale)
 		}
-		e = next
 	}
 }
 
@@ -419,7 +359,7 @@ func (r *entityTable) whole(id string, m Mail) *Message {
 
 // reasonOf says why an entity that rests has failed; empty for all others.
 func (r *entityTable) reasonOf(id string) string {
-	if e := r.entities[id]; e != nil && e.state == entityFailed {
+	if e := r.entity(id); e != nil && e.state == entityFailed {
 		return e.reason()
 	}
 	return ""
@@ -427,26 +367,22 @@ func (r *entityTable) reasonOf(id string) string {
 
 // runOut lets the mailboxes run out: lines go, idle instances stop.
 func (r *entityTable) runOut(now machine.Instant, out *Actions) {
-	for e := r.first; e != nil; {
-		next := e.next
+	for e := range r.all() {
 		r.disband(e, out)
 		if _, idle := e.Idle(); idle && !e.Withholds() {
 			r.stop(now, e, out)
 		}
 		r.removeIdle(e)
-		e = next
 	}
 }
 
 // releaseAll leaves behind the entities that have not stopped, and refuses what waits for
 // them, which did not begin.
 func (r *entityTable) releaseAll(now machine.Instant, out *Actions) {
-	for e := r.first; e != nil; {
-		next := e.next
+	for e := range r.all() {
 		r.refuseWaiting(e, protocol.CodeNotDelivered, out)
 		r.disband(e, out)
 		r.release(now, e, out)
-		e = next
 	}
 }
 
@@ -462,7 +398,7 @@ func (r *entityTable) retract(now machine.Instant, entity string, correlation ui
 	}
 	r.relieve(e, out)
 	r.removeIdle(e)
-	if r.entities[e.id] == e {
+	if r.has(e) {
 		r.advance(now, e, out)
 	}
 	return mail.Message(), true
@@ -479,12 +415,15 @@ const leftBehind = "the entity did not return, and its shard went on without it"
 
 // describe adds to a snapshot of the cell.
 func (r *entityTable) describe(i *Info) {
-	i.Entities, i.StuckCount = len(r.entities), r.stuck
+	i.Entities, i.StuckCount = r.len(), r.stuck
 	for _, e := range r.released {
 		i.note(e)
 	}
 	// Mostly no entity is stuck: then the list of entities is not searched.
-	for e := r.first; e != nil && len(i.Stuck) < min(r.stuck, maxStuckNamed); e = e.next {
+	for e := range r.all() {
+		if len(i.Stuck) >= min(r.stuck, maxStuckNamed) {
+			break
+		}
 		if e.stuck() {
 			i.note(e)
 		}
@@ -493,7 +432,7 @@ func (r *entityTable) describe(i *Info) {
 
 // tally adds the present numbers to t.
 func (r *entityTable) tally(t *Tally) {
-	t.Entities += len(r.entities)
+	t.Entities += r.len()
 	t.Stuck += r.stuck
 	t.Mailboxes += r.depth.sum
 	t.Deepest = max(t.Deepest, r.depth.most)

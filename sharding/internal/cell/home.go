@@ -4,6 +4,7 @@
 package cell
 
 import (
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
@@ -168,4 +169,15 @@ func (c *Cell) abandon(now machine.Instant, out *Actions) {
 	c.in.abandon(out)
 	c.own.release(out)
 	c.own.dismiss(out)
+}
+
+// Homes returns the number of the home that the cell knows. A message that is accepted now
+// goes to the home of this number or of a higher one.
+func (c *Cell) Homes() uint64 { return c.place.heard() }
+
+// Went reports whether a message that was accepted when [Cell.Homes] returned since may
+// have gone to a node, so that the node may reply. The result may turn true when the cell
+// learns of another home.
+func (c *Cell) Went(node gossip.NodeID, since uint64) bool {
+	return c.place.went(node, since)
 }

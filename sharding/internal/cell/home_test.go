@@ -122,9 +122,9 @@ func TestLateAnswersOfEntities(t *testing.T) {
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)})
-	c.Postpone(c.now, c.entities["x"], &c.out)
+	c.Instances().Postpone(c.now, c.entities["x"], &c.out)
 	require.Equal(t, "reply:not delivered free:x:1 stop:x", c.did(), "the hosting has ended meanwhile")
-	c.Postpone(c.now, c.entities["x"], &c.out)
+	c.Instances().Postpone(c.now, c.entities["x"], &c.out)
 	require.Empty(t, c.did())
 }
 

@@ -229,3 +229,9 @@ func (i *inbound) abandon(out *Actions) {
 	}
 	i.forget(out)
 }
+
+// Acks appends the acknowledgements that are due. The runtime calls Acks after messages
+// were delivered, with or without a delay; without after [OpPress].
+func (c *Cell) Acks(out *Actions) {
+	c.in.acks(out)
+}

@@ -120,12 +120,4 @@ func (c *Cell) String() string {
 }
 
 // Entities returns the records of the entities, in the order in which they came to life.
-func (c *Cell) Entities() iter.Seq[*Entity] {
-	return func(yield func(*Entity) bool) {
-		for e := c.entities.first; e != nil; e = e.next {
-			if !yield(e) {
-				return
-			}
-		}
-	}
-}
+func (c *Cell) Entities() iter.Seq[*Entity] { return c.entities.all() }

@@ -310,7 +310,7 @@ func (m *cellModel) begin(e *cell.Entity) {
 	require.False(m.t, m.suspended)
 	m.beginMessage(e, m.messageOf(e.Mail()))
 	var r run
-	r.ahead = m.cell.Ahead(e, rapid.IntRange(0, 3).Draw(m.t, "ahead"))
+	r.ahead = m.cell.Instances().Ahead(e, rapid.IntRange(0, 3).Draw(m.t, "ahead"))
 	n := rapid.IntRange(0, r.ahead.Len()).Draw(m.t, "processed")
 	ahead := r.ahead
 	for mail, more := ahead.Next(); more; mail, more = ahead.Next() {
@@ -348,10 +348,10 @@ func (m *cellModel) finish(e *cell.Entity) {
 		if !ok {
 			m.dead(e)
 		}
-		m.cell.Started(m.now, e, ok, &m.out)
+		m.cell.Instances().Started(m.now, e, ok, &m.out)
 	case cell.OpStop:
 		m.dead(e)
-		m.cell.Stopped(m.now, e, &m.out)
+		m.cell.Instances().Stopped(m.now, e, &m.out)
 	default:
 		m.end(e)
 	}
@@ -371,7 +371,7 @@ func (m *cellModel) end(e *cell.Entity) {
 	how := rapid.IntRange(0, 6).Draw(m.t, "end")
 	present, given := m.messageOf(e.Mail()), e.Info().Released
 	if how > 0 || len(r.processed) > 0 {
-		over := m.cell.Ran(e, len(r.processed), &m.out)
+		over := m.cell.Instances().Ran(e, len(r.processed), &m.out)
 		for ; over != nil; over = over.Next() {
 			m.settle(over, "handled")
 		}
@@ -391,16 +391,16 @@ func (m *cellModel) end(e *cell.Entity) {
 		m.begun[present] = false
 		number, _ := present.Value.(int)
 		m.heard[e.ID()+present.Origin.String()] = number - 1
-		m.cell.Postpone(m.now, e, &m.out)
+		m.cell.Instances().Postpone(m.now, e, &m.out)
 	case 1:
-		m.cell.Done(m.now, e, cell.Result{Failed: true, Reason: "broken", Reply: new(protocol.Reply)}, &m.out)
+		m.cell.Instances().Done(m.now, e, cell.Result{Failed: true, Reason: "broken", Reply: new(protocol.Reply)}, &m.out)
 	case 2:
-		m.cell.Done(m.now, e, cell.Result{Reply: new(protocol.Reply), Withhold: true}, &m.out)
+		m.cell.Instances().Done(m.now, e, cell.Result{Reply: new(protocol.Reply), Withhold: true}, &m.out)
 	case 3:
-		m.cell.Passivate(m.now, e, &m.out)
-		m.cell.Done(m.now, e, ok, &m.out)
+		m.cell.Instances().Passivate(m.now, e, &m.out)
+		m.cell.Instances().Done(m.now, e, ok, &m.out)
 	default:
-		m.cell.Done(m.now, e, cell.Result{Reply: new(protocol.Reply)}, &m.out)
+		m.cell.Instances().Done(m.now, e, cell.Result{Reply: new(protocol.Reply)}, &m.out)
 	}
 }
 
@@ -443,7 +443,7 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 			e := rapid.SampledFrom(m.alive).Draw(t, "which")
 			live := e.Live() && !m.ended
 			msg := &cell.Message{Entity: e.ID()}
-			m.cell.Remind(m.now, e, msg, &m.out)
+			m.cell.Instances().Remind(m.now, e, msg, &m.out)
 			if live {
 				m.all = append(m.all, msg)
 			}

@@ -123,8 +123,8 @@ func (m Mail) awaited() bool {
 // ahead without the lock of the cell. Invariants, between calls:
 //
 //	M1  what is in the first out places does not change, and its places are not used
-//	    again, before the worker has given the messages back by [Cell.Ran], [Cell.Done],
-//	    [Cell.Postpone] or [Cell.Lapse];
+//	    again, before the worker has given the messages back by [Instances.Ran], [Instances.Done],
+//	    [Instances.Postpone] or [Instances.Lapse];
 //	M2  a ring that grows leaves the former one as it was, for the worker that reads it;
 //	M3  the places beyond the first n hold nothing, but for an entity that was left behind:
 //	    nothing is put into its mailbox any more, and its worker may still read what was
@@ -255,7 +255,7 @@ func (b *mailbox) truncate() {
 	}
 }
 
-// AheadQueue has the messages that were handed out ahead of their turn, see [Cell.Ahead]. The zero value
+// AheadQueue has the messages that were handed out ahead of their turn, see [Instances.Ahead]. The zero value
 // has none.
 type AheadQueue struct {
 	ring    []Mail

@@ -129,13 +129,16 @@ func (m *memory) slow(now machine.Instant) []*Entity {
 // it has when its shard, or one of the layout before, is retired.
 type Handoff struct{ c *Cell }
 
+// Handoff returns the inputs about the memory of entities when the shard moves.
+func (c *Cell) Handoff() Handoff { return Handoff{c} }
+
 // Leaves says that the instance of e, of an OpStop, has stopped for the reason why, and can give a
-// snapshot. If the memory goes with the shard OpSnapshot follows, else it is as with [Cell.Stopped].
+// snapshot. If the memory goes with the shard OpSnapshot follows, else it is as with [Instances.Stopped].
 func (h Handoff) Leaves(now machine.Instant, e *Entity, why StopReason, out *Actions) {
 	c := h.c
 	moves := why == StopMoved || why == StopLeaving
 	if !moves || e.state != entityStopping || e.Ended() || c.place.isOver() || !c.place.hosts() {
-		c.Stopped(now, e, out)
+		c.Instances().Stopped(now, e, out)
 		return
 	}
 	c.entities.returned(e, out)
@@ -150,7 +153,7 @@ func (h Handoff) Gave(now machine.Instant, e *Entity, s protocol.Snapshot, out *
 	if s.Entity = e.id; !e.Ended() && c.place.hosts() && !c.place.isOver() {
 		c.memory.put(now, s, out)
 	}
-	c.Stopped(now, e, out)
+	c.Instances().Stopped(now, e, out)
 }
 
 // Began says whether the instance of e, of an OpStart with a snapshot, has taken it.

@@ -27,14 +27,14 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"who holds itself goes", room, sweep, "	if _, idle := e.Idle(); !idle || e.is(isHeld) ||", "	if _, idle := e.Idle(); !idle || e.is(isHeld) && !mutant(NAME) ||"},
 		{"whose reply waits goes", room, sweep, "e.Withholds() || r.place.isSuspended() {\n		return Busy\n", "e.Withholds() && !mutant(NAME) || r.place.isSuspended() {\n		return Busy\n"},
 		{"a node without standing stops somebody", room, sweep, "r.place.isSuspended() {\n		return Busy\n", "r.place.isSuspended() && !mutant(NAME) {\n		return Busy\n"},
-		{"a limiter of before has a say", room, sweep, "	if u.r.cfg.Limiter != by ||", "	if u.r.cfg.Limiter != by && !mutant(NAME) ||"},
+		{"a limiter of before has a say", room, sweep, "	if r.cfg.Limiter != by ||", "	if r.cfg.Limiter != by && !mutant(NAME) ||"},
 		{"whoever had the handle before goes", room, sweep, "|| e.handle != s {\n", "|| e.handle != s && !mutant(NAME) {\n"},
 		{"who makes room was idle", room, sweep, "	e.set(isEvicted)\n", "	if !mutant(NAME) {\n		e.set(isEvicted)\n	}\n"},
-		{"who cannot start keeps its handle", handle, "life.go", "	r.limiter.leave(e)\n", "	if !mutant(NAME) {\n		r.limiter.leave(e)\n	}\n"},
+		{"who cannot start keeps its handle", handle, "instances.go", "	r.limiter.leave(e)\n", "	if !mutant(NAME) {\n		r.limiter.leave(e)\n	}\n"},
 		{"who was left behind keeps its handle", given, "entitytable.go", "	r.limiter.leave(e)\n	e.set(isReleased)\n", "	if !mutant(NAME) {\n		r.limiter.leave(e)\n	}\n	e.set(isReleased)\n"},
 		{"who is at work when the home is another one keeps its handle", given, "entitytable.go", "		e.dropReply()\n		r.limiter.leave(e)\n", "		e.dropReply()\n		if !mutant(NAME) {\n			r.limiter.leave(e)\n		}\n"},
 		{"who runs stays with the limiter of before", another, sweep, "		r.limiter.leave(e)\n", "		if e.handle != 0 && mutant(NAME) {\n			r.limiter.tell(true)\n			e.handle = 0\n		}\n		r.limiter.leave(e)\n"},
-		{"who stops counts for another limiter", another, sweep, "		if e.Live() && !r.permanent(e) {\n", "		if (e.Live() || mutant(NAME)) && !r.permanent(e) {\n"},
+		{"who stops counts for another limiter", another, sweep, "e.Live() && !r.permanent(e) {\n", "(e.Live() || mutant(NAME)) && !r.permanent(e) {\n"},
 		{"who is permanent counts for another limiter", handle, sweep, "&& !r.permanent(e) {\n			r.limiter.enter(e)\n", "&& (!r.permanent(e) || mutant(NAME)) {\n			r.limiter.enter(e)\n"},
 	} {
 		all = append(all, simulationtest.Mutant{Name: m.name, Package: ".", Tests: []string{m.test}, Edits: []simulationtest.Edit{{File: m.file, Old: m.old, New: m.to}}})

@@ -224,7 +224,7 @@ func (x Remembering) Unkept(now machine.Instant, ids []string, why string, out *
 		r.cfg.Rememberer.GiveUp(r.cfg.Shard, id)
 		if e != nil {
 			e.failures = min(e.failures+1, 16)
-			r.rest(now, e, r.backoff(e.failures), unkept+why, out)
+			r.rest(now, e, r.cfg.backoff(e.failures), unkept+why, out)
 			r.removeIdle(e)
 		}
 	}

@@ -3,6 +3,8 @@
 
 package cell
 
+import "github.com/quorate/quorate/machine"
+
 // An ask that ends before its reply takes its message back, if that is still possible:
 // the message was not delivered then, never will be, and may be sent again.
 //
@@ -35,4 +37,19 @@ func (o *origin) retractSent(correlation uint64, out *Actions) bool {
 		o.cursor = 0
 	}
 	return true
+}
+
+// Retract takes back the message of an ask of this node, to an entity, for whose reply nobody
+// waits any more. If it reports true, the message has not been, nor will be, processed, and m,
+// which is nil if the cell had its value or its bytes alone, belongs to the caller. Else the message
+// stays where it is, and nobody here knows what becomes of it.
+func (c *Cell) Retract(now machine.Instant, entity string, correlation uint64, out *Actions) (m *Message, back bool) {
+	if c.own.retractSent(correlation, out) {
+		c.own.callWindow(out)
+		return nil, true
+	}
+	if m, back = c.entities.retract(now, entity, correlation, out); back {
+		c.checkHalted(now, out)
+	}
+	return m, back
 }

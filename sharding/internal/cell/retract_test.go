@@ -141,10 +141,10 @@ func (s *streamModel) hosted() {
 		a := s.out.List()[i]
 		switch a.Op {
 		case cell.OpStart:
-			s.host.Started(s.now, a.Entity, true, &s.out)
+			s.host.Instances().Started(s.now, a.Entity, true, &s.out)
 		case cell.OpRun:
 			s.heard = append(s.heard, a.Entity.Mail().Message().Correlation)
-			s.host.Done(s.now, a.Entity, cell.Result{Reply: new(protocol.Reply)}, &s.out)
+			s.host.Instances().Done(s.now, a.Entity, cell.Result{Reply: new(protocol.Reply)}, &s.out)
 		case cell.OpAck:
 			s.acks = append(s.acks, protocol.Ack{Base: a.Base, Seq: a.Seq})
 		case cell.OpNeed:

@@ -19,12 +19,14 @@ import (
 // Only messages for whose reply nobody waits are handed out ahead, so that a reply
 // never waits for the messages behind its own.
 
-// Next returns the message behind m in a list of messages: one that [Cell.Ran] returned, or
+// Next returns the message behind m in a list of messages: one that [Instances.Ran] returned, or
 // that of an [Action].
 func (m *Message) Next() *Message { return m.next }
 
-// ahead does the work of [Cell.Ahead].
-func (r *entityTable) ahead(e *Entity, most int) AheadQueue {
+// Ahead hands out up to n further messages behind the present message of e. The runtime may
+// read them until [Instances.Ran] takes them back; it begins none once the hosting has ended
+// ([OpEnd]) or the clock shows no standing.
+func (r Instances) Ahead(e *Entity, most int) AheadQueue {
 	b := &e.mailbox
 	if !e.atWork() || b.at(0).awaited() || r.place.isSuspended() || e.Ended() {
 		return AheadQueue{}
@@ -35,8 +37,11 @@ func (r *entityTable) ahead(e *Entity, most int) AheadQueue {
 	return b.ahead()
 }
 
-// ran does the work of [Cell.Ran].
-func (r *entityTable) ran(e *Entity, n int, out *Actions) (over *Message) {
+// Ran says that e has processed its message and the first n messages that [Instances.Ahead]
+// handed out. The last processed message becomes the one that [Instances.Done] is about. The
+// other processed messages that were more than a value are returned as a list, which
+// belongs to the caller. Messages that did not begin wait again, or are refused when the hosting has ended meanwhile.
+func (r Instances) Ran(e *Entity, n int, out *Actions) (over *Message) {
 	b := &e.mailbox
 	machine.Assert(n == 0 || e.is(isReleased) || n < int(b.out), "an entity processes what it was given", "n", n, "given", b.out)
 	if e.is(isReleased) {
@@ -93,7 +98,7 @@ func (c *Cell) Join(e *Entity, value any, correlation uint64, deadline machine.I
 // Rouse has e begin what waits for it, if it can.
 func (c *Cell) Rouse(now machine.Instant, e *Entity, out *Actions) { c.entities.advance(now, e, out) }
 
-// giveUpAhead tells the senders of the messages that were handed out to e by [Cell.Ahead]
+// giveUpAhead tells the senders of the messages that were handed out to e by [Instances.Ahead]
 // that the outcome is unknown. The runtime may still use these messages, so that they are
 // left to the garbage collector, in their places, and no field is read that the runtime may
 // write.

@@ -28,7 +28,7 @@ func busy(t *testing.T, n int) *bench {
 // ran ends a run of x in which k messages were processed and the next was begun. It returns
 // how many processed messages Ran gave back.
 func (c *bench) ran(k int) (over int) {
-	for m := c.Ran(c.entities["x"], k, &c.out); m != nil; m = m.Next() {
+	for m := c.Instances().Ran(c.entities["x"], k, &c.out); m != nil; m = m.Next() {
 		over++
 	}
 	return over
@@ -36,7 +36,7 @@ func (c *bench) ran(k int) (over int) {
 
 // given calls Ahead and returns how many messages have been handed out to x.
 func (c *bench) given(most int) int {
-	ahead := c.Ahead(c.entities["x"], most)
+	ahead := c.Instances().Ahead(c.entities["x"], most)
 	return ahead.Len()
 }
 
@@ -48,7 +48,7 @@ func TestARunGivesBackWhatItDidNotBegin(t *testing.T) {
 		x := c.entities["x"]
 		order := []*cell.Message{x.Mail().Message()}
 		require.Equal(t, 3, c.given(3))
-		ahead := c.Ahead(x, 3)
+		ahead := c.Instances().Ahead(x, 3)
 		for m, more := ahead.Next(); more; m, more = ahead.Next() {
 			order = append(order, m.Message())
 		}
@@ -106,7 +106,7 @@ func TestHostingEndsBeforeARun(t *testing.T) {
 	c := busy(t, 3)
 	require.Equal(t, 2, c.given(2))
 	require.Equal(t, "fail:x:not delivered reset", c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)}))
-	c.Postpone(c.now, c.entities["x"], &c.out)
+	c.Instances().Postpone(c.now, c.entities["x"], &c.out)
 	require.Equal(t, "fail:x:not delivered fail:x:not delivered fail:x:not delivered stop:x", c.did())
 }
 
@@ -130,7 +130,7 @@ func TestWhatWasHandedOutStaysWhenItsEntityIsLeftBehind(t *testing.T) {
 	for i := range 4 {
 		c.join(i)
 	}
-	ahead := c.Ahead(c.entities["x"], 3)
+	ahead := c.Instances().Ahead(c.entities["x"], 3)
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
 	c.Apply(c.now, protocol.ReleaseHosting{Epoch: epoch(1)}, &c.out)
 	require.Equal(t, []any{3, 0, 1, 2}, c.failed(), "what did not begin, then what may have")

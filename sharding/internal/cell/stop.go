@@ -81,8 +81,10 @@ func (r StopReason) String() string {
 	}
 }
 
-// beginStop does the work of [Cell.BeginStop].
-func (r *entityTable) beginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
+// BeginStop says why the instance of e, of an OpStop, is stopped. The runtime calls
+// BeginStop just before the stop; held says whether the clock shows standing then. False:
+// the instance must not be stopped now; another OpStop follows.
+func (r Instances) BeginStop(now machine.Instant, e *Entity, held bool, out *Actions) (StopReason, bool) {
 	why := r.stopReason(e)
 	if why.Sole() && (!held || r.place.isSuspended()) {
 		e.set(isDeferred)

@@ -30,13 +30,13 @@ func serving(t *testing.T) *bench {
 // begin asks the cell, as the runtime does at an OpStop, whether the stop of x may begin, and
 // returns its reason. held says whether the runtime's clock shows standing.
 func (c *bench) begin(held bool) (cell.StopReason, bool) {
-	why, ok := c.BeginStop(c.now, c.entities["x"], held, &c.out)
+	why, ok := c.Instances().BeginStop(c.now, c.entities["x"], held, &c.out)
 	c.did()
 	return why, ok
 }
 
 func passivate(c *bench) string {
-	c.Passivate(c.now, c.entities["x"], &c.out)
+	c.Instances().Passivate(c.now, c.entities["x"], &c.out)
 	return c.did()
 }
 

@@ -12,50 +12,30 @@ import (
 
 // Maintenance is what a cell does about its entities without a message to one of them: sweeps, and stops
 // to make room.
-type Maintenance struct{ r *entityTable }
+type Maintenance struct{ *entityTable }
+
+// Maintenance returns the upkeep of the entities of the cell: sweeps, evictions, changes of the limit.
+func (c *Cell) Maintenance() Maintenance { return Maintenance{&c.entities} }
 
 // Sweep looks at up to most entities, from where the last call left off: it stops
 // instances that had no message for [Config.PassivateAfter], reports entities
 // that have been at one thing for [Config.StuckAfter], and forgets failures
 // that are long over. It reports whether the round is over. One call does bounded
 // work, so that a shard of any size can be swept while messages come and go.
-func (u Maintenance) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
-	return u.r.round(now, most, out)
+func (r Maintenance) Sweep(now machine.Instant, most int, out *Actions) (over bool) {
+	over = r.walk(most, func(e *Entity) { r.inspect(now, e, out) })
+	if over {
+		r.depth, r.seen = r.seen, depth{}
+	}
+	return over
 }
 
 // Evict stops the instance of e to make room for others, unless it has something to do or was used
 // lately. By is the limiter that gave the handle.
-func (u Maintenance) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Handle, out *Actions) Verdict {
-	if u.r.cfg.Limiter != by || e.handle != s {
+func (r Maintenance) Evict(now machine.Instant, by Limiter, e *Entity, s passivation.Handle, out *Actions) Verdict {
+	if r.cfg.Limiter != by || e.handle != s {
 		return Gone
 	}
-	return u.r.evict(now, e, out)
-}
-
-// Reload gives the cell other times. 0 means never, as in [Config].
-func (u Maintenance) Reload(passivateAfter, stuckAfter time.Duration) {
-	u.r.cfg.PassivateAfter, u.r.cfg.StuckAfter = passivateAfter, stuckAfter
-}
-
-// Limit has another limiter bound the instances, nil for none. Those that run enter it in the order
-// in which they came to life.
-func (u Maintenance) Limit(l Limiter) { u.r.limit(l) }
-
-// limit does the work of [Maintenance.Limit].
-func (r *entityTable) limit(l Limiter) {
-	for e := r.first; e != nil; e = e.next {
-		r.limiter.leave(e)
-	}
-	r.cfg.Limiter, r.limiter.uses = l, nil
-	for e := r.first; e != nil && l != nil; e = e.next {
-		if e.Live() && !r.permanent(e) {
-			r.limiter.enter(e)
-		}
-	}
-}
-
-// evict does the work of [Maintenance.Evict].
-func (r *entityTable) evict(now machine.Instant, e *Entity, out *Actions) Verdict {
 	if r.limiter.reveals(e) {
 		return Used
 	}
@@ -67,24 +47,27 @@ func (r *entityTable) evict(now machine.Instant, e *Entity, out *Actions) Verdic
 	return Evicted
 }
 
-// round does the work of [Maintenance.Sweep].
-func (r *entityTable) round(now machine.Instant, most int, out *Actions) (over bool) {
-	e := r.sweep
-	if !r.sweeping {
-		e = r.first
-	}
-	for ; e != nil && most > 0; most-- {
-		next := e.next
-		r.inspect(now, e, out)
-		e = next
-	}
-	if r.sweep, r.sweeping = e, e != nil; !r.sweeping {
-		r.depth, r.seen = r.seen, depth{}
-	}
-	return e == nil
+// Reload gives the cell other times. 0 means never, as in [Config].
+func (r Maintenance) Reload(passivateAfter, stuckAfter time.Duration) {
+	r.cfg.PassivateAfter, r.cfg.StuckAfter = passivateAfter, stuckAfter
 }
 
-func (r *entityTable) inspect(now machine.Instant, e *Entity, out *Actions) {
+// Limit has another limiter bound the instances, nil for none. Those that run enter it in the order
+// in which they came to life.
+func (r Maintenance) Limit(l Limiter) {
+	for e := range r.all() {
+		r.limiter.leave(e)
+	}
+	r.cfg.Limiter, r.limiter.uses = l, nil
+	for e := range r.all() {
+		if l != nil && e.Live() && !r.permanent(e) {
+			r.limiter.enter(e)
+		}
+	}
+}
+
+// inspect is the part of Sweep for one entity.
+func (r Maintenance) inspect(now machine.Instant, e *Entity, out *Actions) {
 	r.seen.note(e.mailbox.waiting())
 	since, idle := e.Idle()
 	rests := now.Sub(since)

@@ -100,7 +100,7 @@ func TestWithdrawing(t *testing.T) {
 	c.done("x", cell.Result{})
 	c.done("x", cell.Result{})
 	c.done("x", cell.Result{})
-	c.Passivate(c.now, c.entities["x"], &c.out)
+	c.Instances().Passivate(c.now, c.entities["x"], &c.out)
 	c.did()
 	c.stopped("x")
 	require.Zero(t, c.Info().Entities, "nothing is left of it")
@@ -111,7 +111,7 @@ func TestWithdrawing(t *testing.T) {
 func TestRoomIsKeptWhileTheEntityStops(t *testing.T) {
 	c := full(t, 1)
 	m := c.lined(1)[0]
-	c.Passivate(c.now, c.entities["x"], &c.out)
+	c.Instances().Passivate(c.now, c.entities["x"], &c.out)
 	require.Equal(t, "free:x:0 run:x room:x", c.done("x", cell.Result{}))
 	require.Equal(t, "free:x:0 stop:x", c.done("x", cell.Result{}))
 	require.Empty(t, c.stopped("x"))

@@ -33,18 +33,15 @@ import (
 //	    given shards and the version of the map are those that the strategy was asked about.
 type coordinator struct {
 	env
-	regions regions
-	table   table
-	moves   moves
-	rounds  rounds
-	scaling scaling
+	regions  regions
+	table    table
+	moves    moves
+	rounds   rounds
+	scaling  scaling
+	strategy strategyClient
+	gather   gather
 
 	passedOver map[gossip.NodeID]Report // The reports of regions that were refused.
-
-	gather    gather
-	call      call
-	mayAsk    machine.Instant // When the strategy may be asked next.
-	fruitless int             // Answers of the strategy in a row that gave no shard a home.
 
 	ending bool            // The node leaves: no move begins any more, and those under way end.
 	endBy  machine.Instant // When the coordinator stops at the latest.
@@ -104,8 +101,9 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 			planned: make(map[gossip.NodeID][]protocol.ShardID),
 			active:  make(map[protocol.ShardID]*move),
 		},
-		rounds:  rounds{env: s},
-		scaling: scaling{env: s},
+		rounds:   rounds{env: s},
+		scaling:  scaling{env: s},
+		strategy: strategyClient{env: s},
 
 		passedOver: make(map[gossip.NodeID]Report),
 	}
@@ -336,7 +334,7 @@ func (c *coordinator) flush() {
 // other strategy failed to answer is not held against a new one.
 func (c *coordinator) reloaded(another bool) {
 	if another {
-		c.fruitless, c.call.stale = 0, 0
+		c.strategy.forgive()
 	}
 	c.rounds.arm(rebalanceGather)
 }

@@ -22,7 +22,7 @@ import (
 // allocate finds homes for the shards that have none, in one batch for those that lost
 // theirs within a moment, and next homes for the shards of regions that leave or are drained.
 func (c *coordinator) allocate() {
-	if c.call.id != 0 || c.gather == gatherWaiting {
+	if c.strategy.isAsked() || c.gather == gatherWaiting {
 		return
 	}
 	pending := c.pending()
@@ -33,9 +33,9 @@ func (c *coordinator) allocate() {
 		c.gather.wait(c.env, c.now().Add(allocationGather))
 		return
 	}
-	builtIn := c.kind.cfg.OnOldest || c.kind.cfg.Strategy == "" || c.call.stale >= maxStale || c.ending
-	if !builtIn && c.now() < c.mayAsk {
-		c.gather.wait(c.env, c.mayAsk)
+	builtIn := c.kind.cfg.OnOldest || c.kind.cfg.Strategy == "" || c.strategy.passedOver() || c.ending
+	if !builtIn && c.now() < c.strategy.mayAsk {
+		c.gather.wait(c.env, c.strategy.mayAsk)
 		return
 	}
 	if n := c.control().place(len(pending)); n < len(pending) {
@@ -51,11 +51,11 @@ func (c *coordinator) allocate() {
 		return
 	}
 	if builtIn {
-		c.call.stale = 0
+		c.strategy.stale = 0
 		c.place(req, c.control().least.DecideAllocate(req), allocation.LeastShardName)
 		return
 	}
-	c.ask(call{allocate: &req, stale: c.call.stale})
+	c.strategy.ask(call{allocate: &req}, c.view())
 }
 
 // oldestName names the rule of [KindConfig.OnOldest] in decisions.

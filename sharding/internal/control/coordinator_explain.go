@@ -52,8 +52,8 @@ func (c *coordinator) awaited(home gossip.NodeID) string {
 		return "waits until the coordinator's node has standing again"
 	case len(c.regions.eligible()) == 0:
 		return "waits for a region that can host it"
-	case c.call.id != 0:
-		return "waits for the answer of strategy " + c.call.strategy
+	case c.strategy.isAsked():
+		return "waits for the answer of strategy " + c.strategy.asked.strategy
 	case !c.table.isPopulated() && !c.regions.isSettled():
 		return "waits for other regions until " + c.control().now.Wall.Add(c.regions.settles().Sub(c.now())).UTC().Format(time.RFC3339)
 	default:

@@ -183,8 +183,8 @@ func (c *coordinator) retire() {
 	c.moves.dropAll()
 	c.table.hasten(c.now().Add(endPatience))
 	c.scaling.drop()
-	if c.call.id != 0 {
-		c.forgetCall()
+	if c.strategy.isAsked() {
+		c.strategy.forget()
 	}
 	c.evaluate()
 }

@@ -39,10 +39,10 @@ func (c *coordinator) followUp() {
 // rebalanceOnce asks the strategy what should move, unless something else comes first:
 // shards without a home, regions that leave, a call under way, a shutdown of the whole cluster.
 func (c *coordinator) rebalanceOnce() {
-	if c.ending || c.call.id != 0 || c.unsettled() || c.control().stays() {
+	if c.ending || c.strategy.isAsked() || c.unsettled() || c.control().stays() {
 		return
 	}
-	if wait := c.mayAsk.Sub(c.now()); wait > 0 && c.kind.cfg.Strategy != "" && !c.kind.cfg.OnOldest {
+	if wait := c.strategy.mayAsk.Sub(c.now()); wait > 0 && c.kind.cfg.Strategy != "" && !c.kind.cfg.OnOldest {
 		c.rounds.arm(wait)
 		return
 	}
@@ -63,7 +63,7 @@ func (c *coordinator) rebalanceOnce() {
 		c.move(c.control().least.DecideRebalance(req), allocation.LeastShardName)
 		return
 	}
-	c.ask(call{rebalance: &req, stale: c.call.stale})
+	c.strategy.ask(call{rebalance: &req}, c.view())
 }
 
 // reunite returns moves of a kind that lives at one region, and a part of which is elsewhere: its

@@ -295,7 +295,7 @@ func (k *perKind) successor() bool {
 // coordinator waits any more is counted, and changes nothing.
 func (c *Control) called(in machine.Called) {
 	for _, k := range c.kinds {
-		if k.coord != nil && in.ID != 0 && k.coord.call.id == in.ID {
+		if k.coord != nil && in.ID != 0 && k.coord.strategy.asked.id == in.ID {
 			k.coord.called(in)
 			return
 		}

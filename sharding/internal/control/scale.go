@@ -299,8 +299,8 @@ func (c rescaler) scaleTo(m ScaleTo) ScaleAnswered {
 	if why == ScaleAccepted && m.Count > 0 && m.Base == c.scaling.current.Revision && !c.scaling.isBusy() && m.Count != c.scaling.current.Count {
 		c.scaling.begin(m.Count)
 		c.control().out.Decide("rescale", c.kind.name, "begins", fmt.Sprintf("%d shards are to be in use instead of %d", m.Count, c.scaling.current.Count))
-		if c.call.id != 0 {
-			c.forgetCall()
+		if c.strategy.isAsked() {
+			c.strategy.forget()
 		}
 		c.evaluate()
 	}

@@ -182,9 +182,9 @@ func (j *Job) beginRun() bool {
 	e := j.entity
 	switch {
 	case !held:
-		j.step(func(c *cell.Cell, out *cell.Actions) { c.Postpone(now.From, e, out) })
+		j.step(func(c *cell.Cell, out *cell.Actions) { c.Instances().Postpone(now.From, e, out) })
 	case !inTime:
-		j.step(func(c *cell.Cell, out *cell.Actions) { c.Lapse(now.From, e, out) })
+		j.step(func(c *cell.Cell, out *cell.Actions) { c.Instances().Lapse(now.From, e, out) })
 	default:
 		j.began = now.From
 		return true
@@ -249,8 +249,8 @@ func (j *Job) done(r cell.Result) {
 	sl.busy += max(took, 0)
 	from := j.class
 	j.class = classOf(e.Pace(took >= SlowAfter))
-	sl.region.node.messages.freeAll(sl.cell.Ran(e, int(j.ran), &sl.out))
-	sl.cell.Done(now.From, e, r, &sl.out)
+	sl.region.node.messages.freeAll(sl.cell.Instances().Ran(e, int(j.ran), &sl.out))
+	sl.cell.Instances().Done(now.From, e, r, &sl.out)
 	j.follow(sl.carry(e))
 	j.ran = 0
 	again := j.again
@@ -263,7 +263,7 @@ func (j *Job) done(r cell.Result) {
 		j.yields = true
 	default:
 		j.now = now
-		j.ahead, j.ends = sl.cell.Ahead(e, maxRun), sl.hostings.Load()
+		j.ahead, j.ends = sl.cell.Instances().Ahead(e, maxRun), sl.hostings.Load()
 	}
 }
 
@@ -275,9 +275,9 @@ func (j *Job) Started(ok bool, why string) {
 			c.Handoff().Began(now, e, j.memory.restored, out)
 		}
 		if ok {
-			c.Started(now, e, true, out)
+			c.Instances().Started(now, e, true, out)
 		} else {
-			c.StartFailed(now, e, why, out)
+			c.Instances().StartFailed(now, e, why, out)
 		}
 	})
 }
@@ -286,7 +286,7 @@ func (j *Job) Started(ok bool, why string) {
 func (j *Job) beginStop() (begins bool) {
 	now, e := j.slot.now(), j.entity
 	held := j.slot.region.node.Ports.Standing.HeldAt(now) && j.slot.lease.holds()
-	j.step(func(c *cell.Cell, out *cell.Actions) { j.why, begins = c.BeginStop(now, e, held, out) })
+	j.step(func(c *cell.Cell, out *cell.Actions) { j.why, begins = c.Instances().BeginStop(now, e, held, out) })
 	return begins
 }
 
@@ -297,7 +297,7 @@ func (j *Job) Stopped(snapshots bool) {
 		if snapshots {
 			c.Handoff().Leaves(now, e, j.why, out)
 		} else {
-			c.Stopped(now, e, out)
+			c.Instances().Stopped(now, e, out)
 		}
 	})
 }

@@ -252,7 +252,7 @@ func (c *Cells) returned(w *worker, j *runtime.Job, call runtime.Call) {
 		}
 		if c.rand.Float64() < c.behaviour.Passivate {
 			c.ledger.archive.asks(e.ID())
-			j.Slot().Step(func(in *cell.Cell, out *cell.Actions) { in.Passivate(c.now, e, out) })
+			j.Slot().Step(func(in *cell.Cell, out *cell.Actions) { in.Instances().Passivate(c.now, e, out) })
 		}
 		j.Handled(r)
 	}

@@ -54,7 +54,7 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestSenselessStrategies", name: "the answers of a strategy set its pace", file: "control/coordinator_rebalance.go",
-		old: "	if wait := c.mayAsk.Sub(c.now()); wait > 0 &&", new: "	if wait := c.mayAsk.Sub(c.now()); wait > 0 && !mutant(NAME) &&",
+		old: "	if wait := c.strategy.mayAsk.Sub(c.now()); wait > 0 &&", new: "	if wait := c.strategy.mayAsk.Sub(c.now()); wait > 0 && !mutant(NAME) &&",
 	},
 	{
 		test: "TestMoves", name: "opened before everybody has answered", file: "control/regions.go",
@@ -209,13 +209,13 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "late answer used", file: "control/perkind.go",
-		old: "k.coord.call.id == in.ID {",
-		new: "(k.coord.call.id == in.ID || mutant(NAME) && k.coord.call.id != 0) {",
+		old: "k.coord.strategy.asked.id == in.ID {",
+		new: "(k.coord.strategy.asked.id == in.ID || mutant(NAME) && k.coord.strategy.isAsked()) {",
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "strategy waited for without a limit", file: "control/coordinator_call.go",
-		old: "	case asked.id == 0:\n",
-		new: "	case asked.id == 0 || mutant(NAME):\n",
+		old: "	asked, s.asked, s.stale = s.asked, call{}, 0\n",
+		new: "	if mutant(NAME) {\n		return call{}\n	}\n	asked, s.asked, s.stale = s.asked, call{}, 0\n",
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "homes not checked", file: "control/coordinator_call.go",
@@ -229,28 +229,28 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestStrangeStrategies", name: "two calls in flight", file: "control/coordinator_allocate.go",
-		old: "	if c.call.id != 0 || c.gather == gatherWaiting {\n",
-		new: "	if c.call.id != 0 && !mutant(NAME) || c.gather == gatherWaiting {\n",
+		old: "	if c.strategy.isAsked() || c.gather == gatherWaiting {\n",
+		new: "	if c.strategy.isAsked() && !mutant(NAME) || c.gather == gatherWaiting {\n",
 	},
 	{
 		test: "TestStrangeStrategies", name: "moves asked for beside a call in flight", file: "control/coordinator_rebalance.go",
-		old: "	if c.ending || c.call.id != 0 || ",
-		new: "	if c.ending || c.call.id != 0 && !mutant(NAME) || ",
+		old: "	if c.ending || c.strategy.isAsked() || ",
+		new: "	if c.ending || c.strategy.isAsked() && !mutant(NAME) || ",
 	},
 	{
 		test: "TestStrategyThatNeverAnswers", name: "strategy asked again for ever", file: "control/coordinator_call.go",
-		old: "	c.call.stale, c.fruitless = maxStale, 0\n",
-		new: "	if !mutant(NAME) {\n		c.call.stale, c.fruitless = maxStale, 0\n	}\n",
+		old: "	c.strategy.passOver()\n",
+		new: "	if !mutant(NAME) {\n		c.strategy.passOver()\n	}\n",
 	},
 	{
 		test: "TestStrategyThatGivesNoHomes", name: "strategy without homes never passed over", file: "control/coordinator_call.go",
-		old: "c.fruitless++; c.fruitless >= maxFruitless {",
-		new: "c.fruitless++; c.fruitless >= maxFruitless && !mutant(NAME) {",
+		old: "	return s.fruitless >= maxFruitless\n",
+		new: "	return s.fruitless >= maxFruitless && !mutant(NAME)\n",
 	},
 	{
 		test: "TestStrategiesAreChanged", name: "nobody waits for the strategy before any more", file: "control/coordinator.go",
-		old: "		c.fruitless, c.call.stale = 0, 0\n",
-		new: "		c.fruitless, c.call.stale = 0, 0\n		if mutant(NAME) {\n			c.control().out.Disarm(callTimer{c.kind.name})\n		}\n		if mutant(\"question of the strategy before forgotten\") {\n			c.call = call{}\n		}\n",
+		old: "		c.strategy.forgive()\n",
+		new: "		c.strategy.forgive()\n		if mutant(NAME) {\n			c.control().out.Disarm(callTimer{c.kind.name})\n		}\n		if mutant(\"question of the strategy before forgotten\") {\n			c.strategy.asked = call{}\n		}\n",
 	},
 	{
 		test: "TestStrategiesAreChanged", name: "question of the strategy before forgotten", // The text of the mutant above contains this one.
@@ -278,14 +278,14 @@ var mutants = []mutant{
 		new: "	c.remove(i)\n	if mutant(NAME) {\n		for all := w.head; all != nil; all = all.next {\n			all.at++\n		}\n		w.first++\n	}\n",
 	},
 	{
-		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell/outcomes.go",
+		test: "TestOutcomesAreTrue", name: "nothing is taken back", file: "cell/retract.go",
 		old: "	if c.own.retractSent(correlation, out) {\n",
 		new: "	if mutant(NAME) {\n		return nil, false\n	}\n	if c.own.retractSent(correlation, out) {\n",
 	},
 	{
 		test: "TestSlowStrategies", name: "answer about another map used", file: "control/coordinator_call.go",
-		old: "	if c.view() != asked.view {\n",
-		new: "	if c.view() != asked.view && !mutant(NAME) {\n",
+		old: "	if view != asked.view {\n",
+		new: "	if view != asked.view && !mutant(NAME) {\n",
 	},
 	{
 		test: "TestRandomFaults", name: "a worker that does not look at the standing", file: "runtime/job.go",

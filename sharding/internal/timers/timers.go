@@ -105,7 +105,7 @@ func change(j *runtime.Job, change func(*instance)) {
 			e.Value = t
 		}
 		change(t)
-		c.Hold(e, t.idle != nil || len(t.named) > 0)
+		e.Hold(t.idle != nil || len(t.named) > 0)
 	})
 }
 
@@ -143,7 +143,7 @@ func (t *Timer) fired(clock Clock, sl *runtime.Slot, e *cell.Entity) {
 				return
 			}
 		}
-		c.Remind(now, e, &cell.Message{Kind: sl.Kind(), Shard: sl.Shard(), Entity: e.ID(), Value: t}, out)
+		c.Instances().Remind(now, e, &cell.Message{Kind: sl.Kind(), Shard: sl.Shard(), Entity: e.ID(), Value: t}, out)
 	})
 }
 

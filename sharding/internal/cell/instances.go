@@ -8,14 +8,23 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What becomes of the calls of an instance, in the order of a life: started or not, at work,
-// postponed or lapsed, told to be passive or reminded of something, stopped. Each leads back
-// to advance. The end of a hosting that may follow is for the cell to see.
+// The methods stand in the order of a life: started or not, at work, postponed or lapsed, told to be passive or
+// reminded of something, stopped. Most lead back to advance; a run is in runs.go, and why one stops in stop.go.
 
-// started does the work of [Cell.Started].
-func (r *entityTable) started(now machine.Instant, e *Entity, ok bool, out *Actions) {
+// Instances has the methods by which the runtime says what became of an instance that the cell had started, run or
+// stopped, by [OpStart], [OpRun] and [OpStop].
+type Instances struct {
+	*entityTable
+	cell *Cell
+}
+
+// Instances returns the methods about the instances of the entities of the cell.
+func (c *Cell) Instances() Instances { return Instances{&c.entities, c} }
+
+// Started says that the instance of e was started, or could not be.
+func (r Instances) Started(now machine.Instant, e *Entity, ok bool, out *Actions) {
 	if !ok {
-		r.startFailed(now, e, "", out)
+		r.StartFailed(now, e, "", out)
 		return
 	}
 	if e.state != entityStarting {
@@ -30,8 +39,8 @@ func (r *entityTable) started(now machine.Instant, e *Entity, ok bool, out *Acti
 	r.advance(now, e, out)
 }
 
-// startFailed does the work of [Cell.StartFailed].
-func (r *entityTable) startFailed(now machine.Instant, e *Entity, why string, out *Actions) {
+// StartFailed says that the instance of e could not be started, and why.
+func (r Instances) StartFailed(now machine.Instant, e *Entity, why string, out *Actions) {
 	if e.state != entityStarting {
 		return
 	}
@@ -42,17 +51,20 @@ func (r *entityTable) startFailed(now machine.Instant, e *Entity, why string, ou
 	r.limiter.leave(e)
 	if !e.Ended() {
 		e.failures = min(e.failures+1, 16)
-		r.rest(now, e, r.backoff(e.failures), why, out)
+		r.rest(now, e, r.cfg.backoff(e.failures), why, out)
 	}
 	r.gone(now, e, out)
+	r.cell.checkHalted(now, out)
 }
 
-// postpone does the work of [Cell.Postpone].
-func (r *entityTable) postpone(now machine.Instant, e *Entity, out *Actions) {
+// Postpone gives back the message of an OpRun whose processing did not begin,
+// since the node's clock showed no standing. The processing begins after [protocol.Unsuspend] or,
+// should the clock show standing again, after a short time.
+func (r Instances) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	if !e.atWork() {
 		return
 	}
-	r.ran(e, 0, out) // Nothing of a run began.
+	r.Ran(e, 0, out) // Nothing of a run began.
 	switch {
 	case e.is(isReleased):
 		out.freeMail(e.mailbox.pop()) // The sender was told when the entity was left behind.
@@ -67,13 +79,14 @@ func (r *entityTable) postpone(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// lapse does the work of [Cell.Lapse].
-func (r *entityTable) lapse(now machine.Instant, e *Entity, out *Actions) {
+// Lapse gives back the message of an OpRun whose deadline had passed before its
+// processing began. The next message may begin at once.
+func (r Instances) Lapse(now machine.Instant, e *Entity, out *Actions) {
 	if !e.atWork() {
 		return
 	}
 	if r.place.isOver() || e.Ended() {
-		r.postpone(now, e, out)
+		r.Postpone(now, e, out)
 		return
 	}
 	e.at = now
@@ -81,8 +94,8 @@ func (r *entityTable) lapse(now machine.Instant, e *Entity, out *Actions) {
 	r.advance(now, e, out)
 }
 
-// done does the work of [Cell.Done].
-func (r *entityTable) done(now machine.Instant, e *Entity, res Result, out *Actions) {
+// Done says that e has processed its message. The next message may begin at once.
+func (r Instances) Done(now machine.Instant, e *Entity, res Result, out *Actions) {
 	if !e.atWork() {
 		return
 	}
@@ -124,8 +137,9 @@ func (r *entityTable) done(now machine.Instant, e *Entity, res Result, out *Acti
 	}
 }
 
-// passivate does the work of [Cell.Passivate].
-func (r *entityTable) passivate(now machine.Instant, e *Entity, out *Actions) {
+// Passivate stops the instance of e once its mailbox is empty. A message that
+// comes later starts a new instance; no message is lost.
+func (r Instances) Passivate(now machine.Instant, e *Entity, out *Actions) {
 	switch {
 	case e.state == entityStarting:
 		e.set(isPassivate)
@@ -138,8 +152,10 @@ func (r *entityTable) passivate(now machine.Instant, e *Entity, out *Actions) {
 	}
 }
 
-// remind does the work of [Cell.Remind].
-func (r *entityTable) remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
+// Remind puts a message of an instance to itself into its mailbox. It does nothing
+// when the instance is ending, whose timers end with it. Such messages are taken by a full
+// mailbox too, since their number is bounded by the number of timers.
+func (r Instances) Remind(now machine.Instant, e *Entity, m *Message, out *Actions) {
 	if !e.Live() || r.place.isOver() {
 		return
 	}
@@ -148,8 +164,8 @@ func (r *entityTable) remind(now machine.Instant, e *Entity, m *Message, out *Ac
 	r.advance(now, e, out)
 }
 
-// stopped does the work of [Cell.Stopped].
-func (r *entityTable) stopped(now machine.Instant, e *Entity, out *Actions) {
+// Stopped says that the instance of e has stopped.
+func (r Instances) Stopped(now machine.Instant, e *Entity, out *Actions) {
 	if e.state != entityStopping {
 		return
 	}
@@ -167,10 +183,11 @@ func (r *entityTable) stopped(now machine.Instant, e *Entity, out *Actions) {
 		case r.cfg.OnFailure == StopOnFailure && !r.permanent(e):
 			r.rest(now, e, 0, why, out)
 		case e.failures > 1:
-			r.rest(now, e, r.backoff(e.failures-1), why, out)
+			r.rest(now, e, r.cfg.backoff(e.failures-1), why, out)
 		default:
 			e.state, e.at, e.Value = entityFailed, now, reason(why)
 		}
 	}
 	r.gone(now, e, out)
+	r.cell.checkHalted(now, out)
 }
