@@ -292,7 +292,7 @@ func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, er
 	if err != nil {
 		return Explanation{}, err
 	}
-	known, _ := answer.(control.Explained)
+	known, _ := answer.(control.ShardExplanation)
 	info := sl.Info()
 	x := Explanation{Kind: r.name, Shard: int(sl.Shard().Index()), Self: r.local.self.String()}
 	if known.Coordinator.IsZero() {
@@ -311,7 +311,7 @@ func (r *router) explain(ctx context.Context, sl *runtime.Slot) (Explanation, er
 }
 
 // coordinated fills in what the coordinator knows.
-func (x *Explanation) coordinated(known control.Explained) {
+func (x *Explanation) coordinated(known control.ShardExplanation) {
 	x.Complete, x.Coordinator = true, known.Coordinator.String()
 	x.State, x.Since, x.Decision = known.Phase.String(), known.Since, known.Decision
 	if !known.Home.IsZero() {

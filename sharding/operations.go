@@ -409,7 +409,7 @@ func askScale(ctx context.Context, s *System, kind string, base uint64, count ui
 		return control.ScaleAnswered{}, noKind(kind)
 	}
 	answer, err := s.ask(ctx, func(id uint64) machine.Input {
-		return control.ScaleTo{Kind: kind, ID: id, Base: base, Count: count}
+		return control.SetScale{Kind: kind, ID: id, Base: base, Count: count}
 	})
 	a, _ := answer.(control.ScaleAnswered)
 	return a, err

@@ -82,8 +82,8 @@ func (s *System) counted() *telemetry.Collected {
 // collect reads all counters, and asks the control machine for the phases of the shards.
 func (s *System) collect(ctx context.Context) *telemetry.Collected {
 	c := s.counted()
-	e, _ := s.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(control.Examine{ID: id}) })
-	c.Coordinated, c.Missing = e.Kinds, map[string]bool{}
+	e, _ := s.inquiry.Ask(ctx, s.ended, func(id uint64) error { return s.control.Post(control.CountShards{ID: id}) })
+	c.KindCounts, c.Missing = e.Kinds, map[string]bool{}
 	for kind, by := range s.Coordinators() {
 		c.Missing[kind] = by.Node == ""
 	}

@@ -79,7 +79,7 @@ type System struct {
 	losses    *notes.Losses
 	memories  *notes.Lines
 	forgeries *notes.Forgeries
-	inquiry   meter.Inquiry[control.Examined] // What metrics ask the control machine.
+	inquiry   meter.Inquiry[control.ShardCounts] // What metrics ask the control machine.
 	providers providers
 }
 
@@ -398,9 +398,9 @@ func (s *System) other(e machine.Effect) {
 	case control.ToShards:
 		s.contexts.Apply(e.Input)
 		s.runtime.ApplyAll(e.Kind, e.Input)
-	case control.Relayout:
+	case control.UseLayouts:
 		if r := s.router(e.Kind); r != nil {
-			r.region.Relayout(e.Layouts)
+			r.region.UseLayouts(e.Layouts)
 		}
 	case control.ToRemembering:
 		if r := s.router(e.Kind); r != nil {
@@ -410,14 +410,14 @@ func (s *System) other(e machine.Effect) {
 		s.leases.Ask(e)
 	case control.GiveLease:
 		s.leases.Give(e)
-	case control.Scaled:
+	case control.ScaleChanged:
 		if r := s.router(e.Kind); r != nil {
 			r.program.scale.Store(&e.Scale)
 		}
-	case control.Measure:
+	case control.MeasureLoad:
 		if r := s.router(e.Kind); r != nil {
 			// A measurement that finds the inbox full is made up for by the next one.
-			_ = s.control.Post(control.Measured{Kind: e.Kind, Busy: r.region.Busy(), Processors: goruntime.GOMAXPROCS(0)})
+			_ = s.control.Post(control.LoadMeasurement{Kind: e.Kind, Busy: r.region.Busy(), Processors: goruntime.GOMAXPROCS(0)})
 		}
 	default:
 		machine.Assert(false, "the control machine's effects are known", "effect", e)
@@ -445,7 +445,7 @@ func (s *System) published(event any) {
 		if r := s.router(e.Kind); r != nil {
 			r.admit()
 		}
-	case control.Explained:
+	case control.ShardExplanation:
 		s.control.Answer(e.ID, e)
 	case control.MoveAnswered:
 		s.control.Answer(e.ID, e)
@@ -453,11 +453,11 @@ func (s *System) published(event any) {
 		s.control.Answer(e.ID, e)
 	case control.ReshardAnswered:
 		s.control.Answer(e.ID, e)
-	case control.Vacated:
-		s.drains.Vacated(e.ID)
+	case control.NodeDrained:
+		s.drains.Done(e.ID)
 	case control.CoordinatorsKnown:
 		s.coordinators.Store(&e)
-	case control.Examined:
+	case control.ShardCounts:
 		s.inquiry.Answer(e.ID, e)
 	case control.MoveEnded:
 		s.metrics.Moved(e)

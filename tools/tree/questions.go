@@ -18,7 +18,7 @@ func questions() map[string]Question {
 		"sharding/internal/cell.Cell":           {Operations: 52, Parts: 1, Kept: "the door of the runtime to the parts of a cell: a method hands an input to one part, or to several in an order that no part knows"},
 		"sharding/internal/cell.origin":         {Operations: 45, Parts: 1, Cut: "blocked cursor places window written"},
 		"sharding/internal/control.coordinator": {Operations: 58, Parts: 1, Kept: "it has the parts do what follows from an event, in an order that no part knows; what it knows itself is in its parts"},
-		"sharding/internal/control.table":       {Operations: 59, Parts: 1, Cut: "changed changes env phases populated seniority snapshots used version wanted"},
+		"sharding/internal/control.table":       {Operations: 59, Parts: 1, Cut: "changed changes env phases populated byEpoch snapshots used version wanted"},
 		"sharding/internal/runtime.Slot":        {Operations: 53, Parts: 1, Kept: "one lock over one cell: a method takes the lock, calls the cell, and carries out what the cell asks for; asks, lane and batch are types"},
 		"sharding/internal/simulation.Cells":    {Operations: 51, Parts: 1},
 		"sharding/internal/simulation.Cluster":  {Operations: 46, Parts: 1, Cut: "Ledger chosen client opt orders"},

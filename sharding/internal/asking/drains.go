@@ -91,8 +91,8 @@ func (d *Drains) Drained() bool {
 	return d.on
 }
 
-// Vacated tells those who wait for a command, or an earlier one, that nothing is hosted.
-func (d *Drains) Vacated(id uint64) {
+// Done tells those who wait for a command, or an earlier one, that nothing is hosted.
+func (d *Drains) Done(id uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.answer(id, nil)

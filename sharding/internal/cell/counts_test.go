@@ -102,6 +102,6 @@ func TestTheSweepMeasuresMailboxes(t *testing.T) {
 func TestControlIsExamined(t *testing.T) {
 	c := control.New(control.Config{Self: nodeA})
 	var out machine.Outbox
-	c.Step(machine.Now{Mono: 1}, control.Examine{ID: 7}, &out)
-	require.Equal(t, []machine.Effect{machine.Publish{Event: control.Examined{ID: 7}}}, out.Effects(), "of no kind is a coordinator known")
+	c.Step(machine.Now{Mono: 1}, control.CountShards{ID: 7}, &out)
+	require.Equal(t, []machine.Effect{machine.Publish{Event: control.ShardCounts{ID: 7}}}, out.Effects(), "of no kind is a coordinator known")
 }

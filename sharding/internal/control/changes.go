@@ -11,7 +11,7 @@ import (
 )
 
 // The layouts of the table, while the number of shards changes: relayout begins a change, or learn and
-// entomb take over one that an earlier coordinator had begun; retire ends a former shard, spread notes
+// learnRetired take over one that an earlier coordinator had begun; retire ends a former shard, spread notes
 // that all regions know, and forgo drops the former layout. add and tell put all that into the map.
 
 // maxPast bounds the numbers of shards of the past that are remembered.
@@ -35,9 +35,9 @@ type changes struct {
 
 // isChanging reports whether two layouts are in force, former and next return them, and isFormer whether a
 // shard is of the former one.
-func (t *table) isChanging() bool { return len(t.shards.layers) > 1 }
+func (t *table) isChanging() bool { return len(t.shards.parts) > 1 }
 
-func (t *table) former() protocol.Layout { return t.shards.layers[0].Layout }
+func (t *table) former() protocol.Layout { return t.shards.parts[0].Layout }
 
 func (t *table) isFormer(id protocol.ShardID) bool {
 	return t.isChanging() && id.Layout() == t.former().Number
@@ -63,7 +63,7 @@ func (t *table) remember(numbers ...uint32) {
 }
 
 // present returns the layout with the highest number.
-func (t *table) present() protocol.Layout { return t.shards.layers[len(t.shards.layers)-1].Layout }
+func (t *table) present() protocol.Layout { return t.shards.parts[len(t.shards.parts)-1].Layout }
 
 // learn takes over what a region knows of layouts. Those below the first of a region are in force no
 // more: a layout is dropped when all regions know that its shards are retired.
@@ -86,8 +86,8 @@ func (t *table) learn(layouts []protocol.Layout, past []uint32) {
 	t.recount()
 }
 
-// entomb takes over that a shard is retired, from a region that was told so by an earlier coordinator.
-func (t *table) entomb(r Retirement) {
+// learnRetired takes over that a shard is retired, from a region that was told so by an earlier coordinator.
+func (t *table) learnRetired(r Retirement) {
 	s := t.shards.at(r.Shard)
 	if s == nil || !t.isFormer(r.Shard) {
 		return
@@ -104,9 +104,9 @@ func (t *table) entomb(r Retirement) {
 	t.changed[r.Shard] = true
 }
 
-// reveal has the regions told of all changes, since the coordinator knows of them now. They hear of all
+// tellAll has the regions told of all changes, since the coordinator knows of them now. They hear of all
 // homes once more: a region that did not know of a layout has passed over the homes in it.
-func (t *table) reveal() {
+func (t *table) tellAll() {
 	t.changes.open = true
 	if !t.changes.began {
 		return

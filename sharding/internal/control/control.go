@@ -210,13 +210,13 @@ func (c *Control) dispatch(in machine.Input) {
 		}
 	case ImportAnswer:
 		if k := c.kind(in.Kind); k != nil {
-			k.sendBulk(in.To, GivenOver{Kind: in.Kind, Given: in.Given})
+			k.sendBulk(in.To, ImportReply{Kind: in.Kind, Given: in.Given})
 		}
-	case TakenOver:
+	case ImportFinished:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
-			k.host.takenOver(in.Layout)
+			k.host.importFinished(in.Layout)
 		}
-	case Measured:
+	case LoadMeasurement:
 		if k := c.kind(in.Kind); k != nil && k.host != nil {
 			k.host.load.record(c.now.Mono, in, k.host.hosting())
 		}
@@ -224,12 +224,12 @@ func (c *Control) dispatch(in machine.Input) {
 		c.inquire(question{Explain: in}, ExplainShard(in))
 	case Move:
 		c.inquire(question{Explain: Explain{in.Kind, in.Shard, in.ID}, sort: sortMove}, MoveShard(in))
-	case ScaleTo:
+	case SetScale:
 		c.inquire(question{Explain: Explain{Kind: in.Kind, ID: in.ID}, sort: sortScale}, in)
 	case Reshard:
 		c.inquire(question{Explain: Explain{Kind: in.Kind, ID: in.ID}, sort: sortReshard}, ReshardKind(in))
-	case Examine:
-		c.examine(in)
+	case CountShards:
+		c.countShards(in)
 	case component.Changed:
 		c.changed(in)
 	case component.Standing:
@@ -316,9 +316,9 @@ func (c *Control) ensure(name string) *perKind {
 	return k
 }
 
-// settle makes the settings of a kind known, so that the kind can have a coordinator
+// learnSettings makes the settings of a kind known, so that the kind can have a coordinator
 // here, also where this node does not run the kind.
-func (k *perKind) settle(s Settings, t Timings) {
+func (k *perKind) learnSettings(s Settings, t Timings) {
 	if k.core != nil || s.validate() != nil {
 		return
 	}
@@ -342,7 +342,7 @@ func (c *Control) addKind(cfg KindConfig) {
 		return
 	}
 	k.cfg = cfg
-	k.settle(cfg.Settings, cfg.Timings)
+	k.learnSettings(cfg.Settings, cfg.Timings)
 	k.host = newHost(k, cfg)
 	k.host.register()
 }
@@ -525,8 +525,8 @@ func (c *Control) Inspect(name string) Inspection {
 		i.HeldSnapshots += h.snapshots.len()
 		i.Scale = h.scale
 		i.MapTerm, i.MapVersion, i.Hosting = h.term, h.version, h.hosting()
-		i.Knows, i.Gone = h.homes.layouts(), len(h.layers.retired)
-		i.Past = h.layers.past
+		i.Knows, i.Gone = h.homes.layouts(), len(h.layouts.retired)
+		i.Past = h.layouts.past
 		i.Homes = slices.Grow(i.Homes, h.homes.len())
 		for _, home := range h.homes.all() {
 			if !home.Node.IsZero() && (h.scale.Count == 0 || home.Shard.Index() < h.scale.Count) {

@@ -237,10 +237,10 @@ func TestNothingIsAllocatedBeforeAllHaveAnswered(t *testing.T) {
 	f.set(gossip.Leaving, silent)
 	f.set(gossip.Leaving, other)
 	f.run(3 * latency)
-	require.Equal(t, control.HandOver{Kind: "k", Settings: six().Settings, Message: singleton.Request{}}, last[control.HandOver](t, silent))
-	silent.say(n, control.HandOver{Kind: "k", Settings: six().Settings, Message: singleton.Done{}})
+	require.Equal(t, control.SingletonMessage{Kind: "k", Settings: six().Settings, Message: singleton.Request{}}, last[control.SingletonMessage](t, silent))
+	silent.say(n, control.SingletonMessage{Kind: "k", Settings: six().Settings, Message: singleton.Done{}})
 	require.False(t, n.Inspect("k").Coordinating)
-	other.say(n, control.HandOver{Kind: "k", Settings: six().Settings, Message: singleton.Done{}})
+	other.say(n, control.SingletonMessage{Kind: "k", Settings: six().Settings, Message: singleton.Done{}})
 	require.Equal(t, term(3, 1), n.Inspect("k").Term)
 	require.Equal(t, control.Query{Kind: "k", Term: term(3, 1)}, last[control.Query](t, silent))
 	other.say(n, control.NoRegion{Kind: "k", Term: term(3, 1)})
@@ -751,7 +751,7 @@ func TestHostStatesHaveNames(t *testing.T) {
 		control.ShardsStopped{Kind: "k"},
 		control.Resume{Kind: "k"},
 		control.Resumed{Kind: "k"},
-		control.HandOver{Kind: "k"},
+		control.SingletonMessage{Kind: "k"},
 	} {
 		require.Equal(t, "k", m.KindName())
 	}

@@ -69,7 +69,7 @@ const (
 )
 
 // guessed returns the layout that the kind has unless a region knows better.
-func guessed(s Settings) (l layers[shard]) {
+func guessed(s Settings) (l shardMap[shard]) {
 	l.add(protocol.Layout{Shards: s.Shards})
 	return l
 }
@@ -85,7 +85,7 @@ func newCoordinator(k *perKind, term protocol.Term) *coordinator {
 			registrations: make(map[gossip.NodeID]Registration),
 			held:          make(map[gossip.NodeID]uint64),
 			slowStart:     slowStart{env: s, came: make(map[gossip.NodeID]machine.Instant)},
-			loads:         loads{env: s, carried: make(map[protocol.ShardID]carried)},
+			loads:         loads{env: s, carried: make(map[protocol.ShardID]movedLoad)},
 		},
 		table: table{
 			env:     s,
@@ -131,7 +131,7 @@ func (c *coordinator) tick() {
 	c.regions.query()
 	c.overdue()
 	c.command(PhaseStarting, PhaseStopping, PhaseResuming, PhaseReleasing)
-	rescaler{c}.tell()
+	scaleChange{c}.tell()
 	c.evaluate()
 }
 
@@ -159,12 +159,12 @@ func sortedNodes[V any](m map[gossip.NodeID]V) []gossip.NodeID {
 func (c *coordinator) evaluate() {
 	c.regions.queryNew()
 	if c.regions.open() {
-		c.table.reveal()
+		c.table.tellAll()
 	}
 	if !c.decides() {
 		return
 	}
-	if (rescaler{c}).advance() {
+	if (scaleChange{c}).advance() {
 		return
 	}
 	c.allocate()
@@ -179,7 +179,7 @@ func (c *coordinator) decides() bool { return c.regions.isOpen() && !c.control()
 func (c *coordinator) fence(node gossip.NodeID) {
 	c.regions.forget(node)
 	delete(c.passedOver, node)
-	for _, id := range c.table.strike(node) {
+	for _, id := range c.table.removeNode(node) {
 		c.end(id, OutcomeLost)
 		c.moves.drop(id)
 	}
@@ -201,10 +201,10 @@ func (c *coordinator) onReport(from gossip.NodeID, m Report) {
 		return
 	}
 	c.regions.answered(from)
-	c.scaling.note(m.Registration.Scale)
+	c.scaling.noteReported(m.Registration.Scale)
 	c.table.learn(m.Layouts, m.Past)
 	for _, r := range m.Retired {
-		c.table.entomb(r)
+		c.table.learnRetired(r)
 	}
 	if c.passedOver[from] = m; len(m.Layouts) > 0 {
 		// Regions that were refused by their number of shards may have one that the kind has had.
@@ -240,7 +240,7 @@ func (c *coordinator) claim(from gossip.NodeID, h Hosted) {
 	}
 	c.end(h.Shard, OutcomeLost)
 	if h.State == Stopping {
-		c.depart(h.Shard, move{from: from, reason: "an earlier coordinator had it stopped"})
+		c.beginMove(h.Shard, move{from: from, reason: "an earlier coordinator had it stopped"})
 	}
 }
 
@@ -249,7 +249,7 @@ func (c *coordinator) onRegister(from gossip.NodeID, m Register) {
 	if !c.control().serving[from] || !(resharding{c}).admit(from, m.Registration, m.Version > 0) {
 		return
 	}
-	c.scaling.note(m.Registration.Scale)
+	c.scaling.noteReported(m.Registration.Scale)
 	if m.Term == c.term {
 		c.regions.holds(from, m.Version)
 	}
@@ -294,7 +294,7 @@ func (c *coordinator) onStopped(from gossip.NodeID, m ShardsStopped) {
 	homeless := false
 	open := c.regions.eligible()
 	for _, ss := range m.Shards {
-		if c.table.vacate(from, ss) && !c.land(ss.Shard, from, open) {
+		if c.table.vacate(from, ss) && !c.giveTarget(ss.Shard, from, open) {
 			c.table.want(ss.Shard, from)
 			homeless = true
 		}

@@ -63,19 +63,19 @@ const oldestName = "oldest"
 
 // onOldest answers a request by that rule. Some region is eligible.
 func (c *coordinator) onOldest(req allocation.AllocateRequest) (res allocation.AllocateResult) {
-	node, reason := c.together()
+	node, reason := c.oldestHome()
 	for _, p := range req.Shards {
 		res.Placements = append(res.Placements, allocation.Placement{Shard: p.Shard, Region: regionID(node), Reason: reason})
 	}
 	return res
 }
 
-// together returns where a kind of that rule lives, and why: at the region that has most of it, or
+// oldestHome returns where a kind of that rule lives, and why: at the region that has most of it, or
 // is to have it, so that it does not move for nothing; else at the oldest. Some region is eligible.
-func (c *coordinator) together() (node gossip.NodeID, reason string) {
+func (c *coordinator) oldestHome() (node gossip.NodeID, reason string) {
 	eligible := c.regions.eligible()
 	homes := c.table.byRegion(func(id protocol.ShardID) gossip.NodeID {
-		if to := c.moves.heading(id); !to.IsZero() {
+		if to := c.moves.target(id); !to.IsZero() {
 			return to
 		}
 		return c.table.home(id)
@@ -111,7 +111,7 @@ func (c *coordinator) pending() []allocation.Pending {
 		return nil
 	}
 	pending := c.table.homeless()
-	for _, id := range c.partersShards() {
+	for _, id := range c.departingShards() {
 		pending = append(pending, allocation.Pending{Shard: allocation.Shard(id)})
 	}
 	return pending
@@ -129,7 +129,7 @@ func (c *coordinator) request(pending []allocation.Pending) allocation.AllocateR
 		if asked[id] {
 			return gossip.NodeID{}
 		}
-		if to := c.moves.heading(id); !to.IsZero() {
+		if to := c.moves.target(id); !to.IsZero() {
 			return to
 		}
 		return c.table.home(id)
@@ -151,10 +151,10 @@ func (c *coordinator) place(req allocation.AllocateRequest, res allocation.Alloc
 		case node.IsZero():
 			continue
 		case home.IsZero():
-			c.settle(id, node, because(strategy, p.Reason))
+			c.giveHome(id, node, because(strategy, p.Reason))
 		case c.table.serves(home, id) && parting[home] != "":
 			handed[home]++
-			c.moves.intend(id, home, node, parting[home]+"; "+because(strategy, p.Reason))
+			c.moves.planMove(id, home, node, parting[home]+"; "+because(strategy, p.Reason))
 		default:
 			continue
 		}

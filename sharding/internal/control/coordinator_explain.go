@@ -12,8 +12,8 @@ import (
 )
 
 // explain returns what the coordinator knows about a shard.
-func (c *coordinator) explain(id protocol.ShardID, question uint64) Explained {
-	e := Explained{Kind: c.kind.name, Shard: id, ID: question, Coordinator: c.control().cfg.Self, Term: c.term}
+func (c *coordinator) explain(id protocol.ShardID, question uint64) ShardExplanation {
+	e := ShardExplanation{Kind: c.kind.name, Shard: id, ID: question, Coordinator: c.control().cfg.Self, Term: c.term}
 	if !c.table.has(id) {
 		e.Detail = fmt.Sprintf("the kind has %d shards", c.table.present().Shards)
 		return e

@@ -12,9 +12,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// A move of a shard: depart tells the home to stop it, land or settle gives it the next home, end records the outcome;
-// overdue handles homes that do not stop in time. Shards of regions that leave or are drained are planned by place and
-// begin in waves; that of an operator begins by order. A coordinator that ends itself lets its moves end, by retire.
+// A move of a shard: beginMove tells the home to stop it, giveTarget or giveHome gives it the next home, end records
+// the outcome; overdue handles homes that do not stop in time. Moves of shards whose region leaves or is drained are
+// planned by place, and beginMoves begins as many at a time as may be under way; one that an operator wants begins by
+// orderMove. A coordinator that ends itself lets its moves end, by retire.
 
 // waveFactor times [KindConfig.MaxSimultaneousPerRegion] is the number of shards that
 // a region which leaves hands back at one time.
@@ -25,34 +26,34 @@ func (c *coordinator) advance() {
 	if !c.decides() || c.scaling.isBusy() {
 		return
 	}
-	c.wave()
+	c.beginMoves()
 	resharding{c}.step()
 	c.followUp()
 }
 
-// depart begins a move: the home of the shard is told to stop it. The shard takes its load along.
-func (c *coordinator) depart(id protocol.ShardID, m move) {
+// beginMove begins a move: the home of the shard is told to stop it. The shard takes its load along.
+func (c *coordinator) beginMove(id protocol.ShardID, m move) {
 	c.regions.carry(id, m.from)
 	c.table.stop(id)
 	c.moves.begin(id, m)
 }
 
-// land gives a shard that has stopped the home on which its move decided, if that node can
+// giveTarget gives a shard that has stopped the home on which its move decided, if that node can
 // still take it.
-func (c *coordinator) land(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) bool {
+func (c *coordinator) giveTarget(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) bool {
 	if !c.decides() || c.scaling.isBusy() || c.table.isFormer(id) {
 		return false
 	}
-	to, reason, ok := c.moves.land(id, from, open)
+	to, reason, ok := c.moves.targetOf(id, from, open)
 	if ok {
-		c.settle(id, to, reason)
+		c.giveHome(id, to, reason)
 	}
 	return ok
 }
 
-// settle gives a shard a home.
-func (c *coordinator) settle(id protocol.ShardID, node gossip.NodeID, decision string) {
-	c.table.settle(id, node, decision)
+// giveHome gives a shard a home.
+func (c *coordinator) giveHome(id protocol.ShardID, node gossip.NodeID, decision string) {
+	c.table.giveHome(id, node, decision)
 	c.moves.aim(id, node, decision)
 }
 
@@ -71,17 +72,17 @@ func (c *coordinator) end(id protocol.ShardID, how Outcome) {
 	c.control().out.Publish(MoveEnded{Kind: c.kind.name, Moved: moved})
 }
 
-// partersShards returns the shards that a batch should find targets for: those of
+// departingShards returns the shards that a batch should find targets for: those of
 // regions that are to hand them back.
-func (c *coordinator) partersShards() []protocol.ShardID {
+func (c *coordinator) departingShards() []protocol.ShardID {
 	if c.ending {
 		return nil
 	}
 	return slices.DeleteFunc(c.table.movableFrom(c.regions.departing()), c.moves.isPlanned)
 }
 
-// order begins the move of a shard, beside what the budget permits, or says why it does not.
-func (c *coordinator) order(shard protocol.ShardID, to gossip.NodeID) (refusal string) {
+// orderMove begins the move of a shard, beside what the budget permits, or says why it does not.
+func (c *coordinator) orderMove(shard protocol.ShardID, to gossip.NodeID) (refusal string) {
 	id := c.table.present().Shard(shard.Index()) // An operator knows the place alone.
 	switch {
 	case !c.table.has(id):
@@ -102,15 +103,15 @@ func (c *coordinator) order(shard protocol.ShardID, to gossip.NodeID) (refusal s
 		return "that node can be given no shard: it leaves, is drained or suspended, cannot be reached, or does not host the kind"
 	}
 	c.moves.drop(id)
-	c.depart(id, move{from: c.table.home(id), to: to, reason: byOrder})
+	c.beginMove(id, move{from: c.table.home(id), to: to, reason: byOrder})
 	c.command(PhaseStopping)
 	c.control().out.Decide("handoff", fmt.Sprintf("%s: shard %d", c.kind.name, id.Index()), "moves to "+to.String(), byOrder)
 	return ""
 }
 
-// wave begins planned moves, as many from each region as may be under way at one time. What is
+// beginMoves begins planned moves, as many from each region as may be under way at one time. What is
 // planned from a region that hosts again is dropped.
-func (c *coordinator) wave() {
+func (c *coordinator) beginMoves() {
 	homes := c.moves.homes()
 	if len(homes) == 0 || c.ending {
 		return
@@ -139,8 +140,8 @@ func (c *coordinator) release(home gossip.NodeID, most int, open []gossip.NodeID
 		if !c.table.serves(home, id) || !slices.Contains(open, p.to) {
 			continue
 		}
-		c.depart(id, move{from: home, to: p.to, reason: p.reason, handBack: true})
-		c.table.order(id, o)
+		c.beginMove(id, move{from: home, to: p.to, reason: p.reason, handBack: true})
+		c.table.addCommand(id, o)
 		most--
 	}
 }
@@ -159,7 +160,7 @@ func (c *coordinator) overdue() {
 	}
 	if late := sortedNodes(late); len(late) > 0 && next == PhaseResuming && c.scaling.stops() {
 		c.scaling.callOff("these did not stop all that they run within the handoff timeout: " + joinSome(nodeNames(late), ", "))
-		rescaler{c}.forgetStops()
+		scaleChange{c}.forgetStops()
 	}
 	if n := c.table.snapshots.expire(c.now()); n > 0 {
 		c.control().out.Decide("handoff", c.kind.name, "memory left behind",

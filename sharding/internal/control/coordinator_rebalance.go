@@ -78,7 +78,7 @@ func (c *coordinator) reunite(req allocation.RebalanceRequest) (res allocation.R
 	if !req.Fitness.NoneUnreachable || slices.ContainsFunc(req.Regions, unfit) {
 		return res
 	}
-	to, reason := c.together()
+	to, reason := c.oldestHome()
 	room := min(req.Budget.Room(), req.Budget.PerRegion-len(req.Budget.InFlight))
 	for _, r := range req.Regions {
 		for _, s := range r.Shards {
@@ -138,8 +138,8 @@ func (c *coordinator) move(res allocation.RebalanceResult, strategy string) {
 		case c.table.undoes(id, to) || c.table.isRestless(id, c.regions.cameAt):
 			undone++
 		default:
-			c.depart(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})
-			c.table.order(id, o)
+			c.beginMove(id, move{from: c.table.home(id), to: to, reason: because(strategy, m.Reason)})
+			c.table.addCommand(id, o)
 		}
 	}
 	o.send(c.env)

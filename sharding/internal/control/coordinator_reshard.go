@@ -123,8 +123,8 @@ func (r resharding) stopFormer(room int) {
 			}
 			busy[home]++
 			room--
-			c.depart(id, move{from: home, reason: r.why(), handBack: true})
-			c.table.order(id, o)
+			c.beginMove(id, move{from: home, reason: r.why(), handBack: true})
+			c.table.addCommand(id, o)
 		}
 	}
 	o.send(c.env)

@@ -8,7 +8,7 @@ package control
 type drain struct {
 	on      bool
 	id      uint64 // The number of the last command.
-	vacated bool   // The node hosts nothing, and Vacated was published.
+	vacated bool   // The node hosts nothing, and NodeDrained was published.
 }
 
 // order takes a command.
@@ -43,6 +43,6 @@ func (d *drain) look(c *Control) {
 	}
 	if !d.vacated {
 		d.vacated = true
-		c.out.Publish(Vacated{d.id})
+		c.out.Publish(NodeDrained{d.id})
 	}
 }

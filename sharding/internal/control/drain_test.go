@@ -19,7 +19,7 @@ import (
 func drained(n *peer, on bool) { n.step(control.Drain{On: on}) }
 
 // vacated returns how often a node has published that it hosts nothing.
-func vacated(n *peer) int { return len(published[control.Vacated](n)) }
+func vacated(n *peer) int { return len(published[control.NodeDrained](n)) }
 
 // hostsNone reports whether no home of a kind is at a node, as far as the other one knows.
 func hostsNone(at, other *peer) bool {
@@ -84,7 +84,7 @@ func TestAllNodesAreDrained(t *testing.T) {
 	f.run(time.Minute)
 	require.Len(t, nodes[0].Moves("k"), moves, "drained nodes hand nothing to and fro")
 	nodes[0].step(control.Explain{Kind: "k", Shard: 3, ID: 1})
-	said := published[control.Explained](nodes[0])
+	said := published[control.ShardExplanation](nodes[0])
 	require.Equal(t, "stays at a drained node while no other can host it", said[len(said)-1].Detail)
 
 	f.remove(nodes[2])

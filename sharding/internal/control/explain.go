@@ -17,7 +17,7 @@ import (
 // what comes back; expire gives up when none comes.
 
 // Explain is the command to find out what the coordinator of a kind knows about a
-// shard. [Explained] with the same ID answers it, always and once, after
+// shard. [ShardExplanation] with the same ID answers it, always and once, after
 // explainLimit at the latest.
 type Explain struct {
 	Kind  string
@@ -51,9 +51,9 @@ func (p Phase) String() string {
 	return "none"
 }
 
-// Explained is what the coordinator of a kind knows about a shard. The coordinator sends
+// ShardExplanation is what the coordinator of a kind knows about a shard. The coordinator sends
 // it as a message to the node that asked, which publishes it.
-type Explained struct {
+type ShardExplanation struct {
 	Kind  string
 	Shard protocol.ShardID
 	// ID is the ID of the question.
@@ -84,7 +84,7 @@ type Explained struct {
 	Moves []Moved
 }
 
-// MaxExplainedMoves is how many moves [Explained] holds at most.
+// MaxExplainedMoves is how many moves [ShardExplanation] holds at most.
 const MaxExplainedMoves = 16
 
 // Outcome says how a move ended.
@@ -135,7 +135,7 @@ type ExplainShard struct {
 func (m ExplainShard) KindName() string { return m.Kind }
 
 // KindName returns the name of the kind.
-func (m Explained) KindName() string { return m.Kind }
+func (m ShardExplanation) KindName() string { return m.Kind }
 
 // Bounds of questions that wait for the coordinator's answer.
 const (
@@ -143,7 +143,7 @@ const (
 	explainLimit = 2 * time.Second
 )
 
-// question is an [Explain], a [Move], a [ScaleTo] or a [Reshard] that waits for the coordinator's answer.
+// question is an [Explain], a [Move], a [SetScale] or a [Reshard] that waits for the coordinator's answer.
 type question struct {
 	Explain
 	sort  sort
@@ -193,7 +193,7 @@ func (c *Control) unexplained(q question, detail string) {
 	case sortReshard:
 		c.out.Publish(ReshardAnswered{Kind: q.Kind, ID: q.ID, Refusal: detail})
 	default:
-		c.out.Publish(Explained{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Detail: detail})
+		c.out.Publish(ShardExplanation{Kind: q.Kind, Shard: q.Shard, ID: q.ID, Detail: detail})
 	}
 }
 
@@ -213,14 +213,14 @@ func (k *perKind) answer(m Message) Message {
 		if k.coord == nil {
 			refusal = k.notCoordinating()
 		} else {
-			refusal = k.coord.order(m.Shard, m.To)
+			refusal = k.coord.orderMove(m.Shard, m.To)
 		}
 		return MoveAnswered{Kind: k.name, Shard: m.Shard, ID: m.ID, Refusal: refusal}
-	case ScaleTo:
+	case SetScale:
 		if k.coord == nil {
 			return ScaleAnswered{Kind: k.name, ID: m.ID, Refusal: ScaleUnavailable, Detail: k.notCoordinating()}
 		}
-		return rescaler{k.coord}.scaleTo(m)
+		return scaleChange{k.coord}.set(m)
 	case ReshardKind:
 		refusal := ""
 		if k.coord == nil {
@@ -231,7 +231,7 @@ func (k *perKind) answer(m Message) Message {
 		return ReshardAnswered{Kind: k.name, ID: m.ID, Refusal: refusal}
 	case ExplainShard:
 		if k.coord == nil {
-			return Explained{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()}
+			return ShardExplanation{Kind: k.name, Shard: m.Shard, ID: m.ID, Detail: k.notCoordinating()}
 		}
 		return k.coord.explain(m.Shard, m.ID)
 	default:

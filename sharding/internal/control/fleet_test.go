@@ -333,9 +333,9 @@ func (n *peer) carry(e machine.Effect) {
 	case control.ToShards:
 		n.told = append(n.told, e.Input)
 		n.all(e.Input)
-	case control.Relayout:
+	case control.UseLayouts:
 		n.layouts = e.Layouts
-	case control.Measure:
+	case control.MeasureLoad:
 		n.measured(e)
 	case control.AskLease:
 		require.False(n.f.t, n.asking[e.Shard], "a lease is asked for once")
@@ -348,7 +348,7 @@ func (n *peer) carry(e machine.Effect) {
 			delete(n.f.leases, e.Shard)
 		}
 	case control.ToRemembering: // No kind of the fleet remembers its entities.
-	case control.Scaled:
+	case control.ScaleChanged:
 		n.scale = e.Scale
 		n.f.log("%s knows that %d are in use, revision %d", n.id, e.Scale.Count, e.Scale.Revision)
 	default:
@@ -357,7 +357,7 @@ func (n *peer) carry(e machine.Effect) {
 }
 
 // measured says how busy the shards that the node hosts have kept it since it was asked last.
-func (n *peer) measured(e control.Measure) {
+func (n *peer) measured(e control.MeasureLoad) {
 	if since := n.f.now - n.measuredAt; n.f.costs != nil {
 		if n.f.noise != nil {
 			since = time.Duration(float64(since) * n.f.noise())
@@ -367,7 +367,7 @@ func (n *peer) measured(e control.Measure) {
 		}
 	}
 	n.measuredAt = n.f.now
-	m := control.Measured{Kind: e.Kind, Busy: n.busy, Processors: 1}
+	m := control.LoadMeasurement{Kind: e.Kind, Busy: n.busy, Processors: 1}
 	n.f.after(latency, func() { n.step(m) })
 }
 

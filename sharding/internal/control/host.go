@@ -29,16 +29,16 @@ type host struct {
 	kind *perKind
 	cfg  KindConfig
 
-	homes   layers[Home]  // The copy of the map, by shard; the node is zero where the home is not known.
-	term    protocol.Term // The term of the copy.
-	version uint64        // The version of the copy.
+	homes   shardMap[Home] // The copy of the map, by shard; the node is zero where the home is not known.
+	term    protocol.Term  // The term of the copy.
+	version uint64         // The version of the copy.
 
 	hosted    map[protocol.ShardID]*hosted
 	snapshots heldSnapshots                       // The snapshots of shards that have stopped here.
 	began     map[protocol.ShardID]protocol.Epoch // The epoch under which hosting began here last.
 	wanted    map[protocol.ShardID]protocol.Epoch // Shards whose cell waits for a home above an epoch.
-	layers    hostLayers
-	takeover  takeover
+	layouts   layoutHistory
+	imports   importState
 	flush     bool         // The lookupTimer is armed.
 	closed    bool         // The node leaves, and all its shards are handed over.
 	said      Registration // The registration that was sent last.
@@ -102,7 +102,7 @@ func (h *host) registration() Registration {
 // present coordinator stay, however often it asks: it may still miss them.
 func (h *host) report(to gossip.NodeID, term protocol.Term) {
 	m := Report{Kind: h.cfg.Name, Term: term, Registration: h.registration()}
-	h.layers.report(&m)
+	h.layouts.report(&m)
 	for _, s := range slices.Sorted(maps.Keys(h.hosted)) {
 		entry := h.hosted[s]
 		if entry.state == Halted {
@@ -135,7 +135,7 @@ func (h *host) registerAt(to gossip.NodeID) {
 // measure has the load measured when it is time.
 func (h *host) measure() {
 	if !h.cfg.Proxy && h.load.measures(h.kind.control.now.Mono) {
-		h.kind.control.out.Add(Measure{Kind: h.cfg.Name})
+		h.kind.control.out.Add(MeasureLoad{Kind: h.cfg.Name})
 	}
 }
 
@@ -389,7 +389,7 @@ func (h *host) onMap(from gossip.NodeID, m Map) {
 			h.learn(home)
 		}
 	}
-	if h.bury(m) || news {
+	if h.learnRetired(m) || news {
 		h.registerAt(from) // The coordinator goes on when all regions know.
 	}
 }
@@ -421,7 +421,7 @@ func (h *host) learn(home Home) {
 				", while the map says "+home.Node.String()+" under epoch "+home.Epoch.String())
 		}
 		delete(h.hosted, home.Shard)
-		h.gates.give(home.Shard)
+		h.gates.release(home.Shard)
 		h.snapshots.drop(home.Shard)
 	}
 	h.route(home)

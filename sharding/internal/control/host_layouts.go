@@ -10,17 +10,17 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What a region knows of changes of the number of shards: relayout and bury take it from the map, and
+// What a region knows of changes of the number of shards: relayout and learnRetired take it from the map, and
 // report tells it to the next coordinator, which goes on where the last one was.
 
-// Relayout is an effect: the layouts in force of a kind are these, by number.
-type Relayout struct {
+// UseLayouts is an effect: the layouts in force of a kind are these, by number.
+type UseLayouts struct {
 	Kind    string
 	Layouts []protocol.Layout
 }
 
-// hostLayers is the part of a region that knows of such changes.
-type hostLayers struct {
+// layoutHistory is the part of a region that knows of such changes.
+type layoutHistory struct {
 	inForce []protocol.Layout // As in the map; empty before the first change.
 	past    []uint32          // Numbers of shards that the kind has had.
 	retired map[protocol.ShardID]Retirement
@@ -28,7 +28,7 @@ type hostLayers struct {
 
 // relayout takes over the layouts of a map, and reports whether they are news.
 func (h *host) relayout(m Map) bool {
-	l := &h.layers
+	l := &h.layouts
 	if len(m.Layouts) == 0 {
 		return false
 	}
@@ -56,17 +56,17 @@ func (h *host) relayout(m Map) bool {
 	maps.DeleteFunc(h.began, func(s protocol.ShardID, _ protocol.Epoch) bool { return gone(s) })
 	maps.DeleteFunc(h.wanted, func(s protocol.ShardID, _ protocol.Epoch) bool { return gone(s) })
 	maps.DeleteFunc(l.retired, func(s protocol.ShardID, _ Retirement) bool { return gone(s) })
-	h.kind.control.out.Add(Relayout{Kind: h.cfg.Name, Layouts: m.Layouts})
+	h.kind.control.out.Add(UseLayouts{Kind: h.cfg.Name, Layouts: m.Layouts})
 	return true
 }
 
 func (h *host) isInForce(s protocol.ShardID) bool {
-	return slices.ContainsFunc(h.layers.inForce, func(o protocol.Layout) bool { return o.Has(s) })
+	return slices.ContainsFunc(h.layouts.inForce, func(o protocol.Layout) bool { return o.Has(s) })
 }
 
-// bury takes over which shards are retired, and reports whether any is news.
-func (h *host) bury(m Map) (news bool) {
-	l := &h.layers
+// learnRetired takes over which shards are retired, and reports whether any is news.
+func (h *host) learnRetired(m Map) (news bool) {
+	l := &h.layouts
 	for _, r := range m.Retired {
 		known := h.homes.at(r.Shard)
 		if _, buried := l.retired[r.Shard]; buried || known == nil {
@@ -77,7 +77,7 @@ func (h *host) bury(m Map) (news bool) {
 			l.retired = make(map[protocol.ShardID]Retirement)
 		}
 		l.retired[r.Shard] = r
-		h.entomb(r)
+		h.retire(r)
 	}
 	for s, r := range l.retired { //quorate:unordered each entry by itself
 		if r.Known && !m.Settled.Less(r.Epoch) {
@@ -88,8 +88,8 @@ func (h *host) bury(m Map) (news bool) {
 	return news
 }
 
-// entomb ends what the region has of a shard.
-func (h *host) entomb(r Retirement) {
+// retire ends what the region has of a shard.
+func (h *host) retire(r Retirement) {
 	if old := h.hosted[r.Shard]; old != nil && old.state != Halted {
 		h.kind.violation(r.Shard, "hosted here under epoch "+old.epoch.String()+", while the map says that it is retired under epoch "+r.Epoch.String())
 	}
@@ -102,7 +102,7 @@ func (h *host) entomb(r Retirement) {
 }
 
 // report adds to a report what the region knows of layouts.
-func (l *hostLayers) report(m *Report) {
+func (l *layoutHistory) report(m *Report) {
 	m.Layouts, m.Past = l.inForce, l.past
 	for _, s := range slices.Sorted(maps.Keys(l.retired)) {
 		m.Retired = append(m.Retired, l.retired[s])

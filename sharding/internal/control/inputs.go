@@ -20,14 +20,14 @@ type AddKind struct{ Kind KindConfig }
 // Drain is the command that this node host nothing, or that it host again. A drained node stays a
 // member, and goes on to send messages and to coordinate. Coordinators give it no shard, and
 // move its shards away as they do those of a node that leaves; both only while there is a node that
-// can host and is not drained. [Vacated] follows whenever a drained node hosts nothing any more.
+// can host and is not drained. [NodeDrained] follows whenever a drained node hosts nothing any more.
 type Drain struct {
 	On bool
-	ID uint64 // The number of the command, for Vacated.
+	ID uint64 // The number of the command, for NodeDrained.
 }
 
-// Vacated is published when this node is drained and hosts nothing. ID is that of the last command.
-type Vacated struct{ ID uint64 }
+// NodeDrained is published when this node is drained and hosts nothing. ID is that of the last command.
+type NodeDrained struct{ ID uint64 }
 
 // ToShard is an effect: apply Input to the cell of the shard.
 // Effects of one shard keep their order.

@@ -36,7 +36,7 @@ func (c *Control) of(m Message) *perKind {
 		return k
 	}
 	switch m.(type) {
-	case Query, Register, HandOver:
+	case Query, Register, SingletonMessage:
 		if name != "" && len(name) <= protocol.MaxKindBytes && c.foreign() < protocol.MaxKinds {
 			return c.ensure(name)
 		}
@@ -105,7 +105,7 @@ func (k *perKind) admits(from gossip.NodeID, s Settings) bool {
 		refusal.Setting, refusal.Coordinator, refusal.Region = MaxKindsSetting, fmt.Sprintf("at most %d", protocol.MaxKinds), "one more"
 	}
 	if refusal.Coordinator == "" {
-		k.settle(s, Timings{})
+		k.learnSettings(s, Timings{})
 		return true
 	}
 	k.send(from, refusal)

@@ -82,7 +82,7 @@ func (g *gates) begin(s protocol.ShardID, order protocol.StartHosting) {
 		g.host.toShard(s, order)
 		return
 	}
-	g.give(s)
+	g.release(s)
 	if g.all == nil {
 		g.all = make(map[protocol.ShardID]*gate)
 	}
@@ -90,8 +90,8 @@ func (g *gates) begin(s protocol.ShardID, order protocol.StartHosting) {
 	g.host.kind.control.out.Add(AskLease{Kind: g.host.cfg.Name, Shard: s, Epoch: order.Epoch})
 }
 
-// give gives the lease of a shard back, if there is one.
-func (g *gates) give(s protocol.ShardID) {
+// release gives the lease of a shard back, if there is one.
+func (g *gates) release(s protocol.ShardID) {
 	if of := g.all[s]; of != nil {
 		delete(g.all, s)
 		g.host.kind.control.out.Add(GiveLease{Kind: g.host.cfg.Name, Shard: s, Epoch: of.order.Epoch})
@@ -140,13 +140,13 @@ func (g *gates) withdraw(s protocol.ShardID) {
 	order, entry := g.all[s].order, g.host.hosted[s]
 	g.host.halts(entry, order.Base, order.Positions)
 	g.host.snapshots.put(s, order.Snapshots, g.host.kind.snapshotsUntil())
-	g.give(s)
+	g.release(s)
 }
 
 // halted takes that the cell of a shard has stopped. A lease that was lost stays noted until another home is known.
 func (g *gates) halted(s protocol.ShardID) {
 	if of := g.all[s]; of != nil && of.phase != gateLost {
-		g.give(s)
+		g.release(s)
 	}
 }
 
@@ -160,6 +160,6 @@ func (g *gates) clear() {
 	}
 	slices.Sort(lost)
 	for _, s := range lost {
-		g.give(s)
+		g.release(s)
 	}
 }

@@ -13,12 +13,12 @@ import (
 // The load of a region, on the node that has it: the machine has it measured, and the loadMeter damps
 // what comes. It travels with each registration, in a few bytes.
 
-// Measure is an effect: answer with [Measured] as soon as that is possible. An answer that is lost
+// MeasureLoad is an effect: answer with [LoadMeasurement] as soon as that is possible. An answer that is lost
 // does no harm, since the next one covers its time.
-type Measure struct{ Kind string }
+type MeasureLoad struct{ Kind string }
 
-// Measured is the input by which the runtime says how busy a kind keeps this node.
-type Measured struct {
+// LoadMeasurement is the input by which the runtime says how busy a kind keeps this node.
+type LoadMeasurement struct {
 	Kind string
 	// Busy is how long entities of the kind have been handling messages on this node, all
 	// together; it only grows.
@@ -61,7 +61,7 @@ func (m *loadMeter) measures(now machine.Instant) bool {
 }
 
 // record adds a measurement. The first one only says where to count from.
-func (m *loadMeter) record(now machine.Instant, measured Measured, hosting int) {
+func (m *loadMeter) record(now machine.Instant, measured LoadMeasurement, hosting int) {
 	since, busy := now.Sub(m.at), measured.Busy-m.busy
 	first := m.at == 0
 	if !first && since <= 0 || measured.Processors <= 0 {

@@ -22,11 +22,11 @@ import (
 //	    new region tells has grown by it.
 type loads struct {
 	env
-	carried map[protocol.ShardID]carried
+	carried map[protocol.ShardID]movedLoad
 }
 
-// carried is what a shard took along when it moved.
-type carried struct {
+// movedLoad is what a shard took along when it moved.
+type movedLoad struct {
 	cost float64 // In parts of a region of capacity 1.
 	at   machine.Instant
 }
@@ -38,7 +38,7 @@ const carriedFor = 3 * loadWindow
 // moved notes what a shard takes along from a region.
 func (l *loads) moved(id protocol.ShardID, from Registration) {
 	if from.LoadShards > 0 {
-		l.carried[id] = carried{cost: costOf(from), at: l.now()}
+		l.carried[id] = movedLoad{cost: costOf(from), at: l.now()}
 	}
 }
 

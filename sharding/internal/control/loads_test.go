@@ -179,7 +179,7 @@ func TestOddMeasurements(t *testing.T) {
 	f.run(20 * time.Second)
 	n.busy = 10 * time.Second // By no shard that it hosts.
 	f.run(6 * time.Second)
-	for _, m := range []control.Measured{
+	for _, m := range []control.LoadMeasurement{
 		{Kind: "k", Busy: -time.Hour, Processors: 1},
 		{Kind: "k", Busy: 1 << 62, Processors: 0},
 		{Kind: "k", Busy: 1 << 62, Processors: -3},

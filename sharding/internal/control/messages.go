@@ -277,9 +277,9 @@ type Resumed struct {
 	Shards []ShardEpoch
 }
 
-// HandOver carries a message of the singleton rule by which the coordinator of a
+// SingletonMessage carries a message of the singleton rule by which the coordinator of a
 // kind is chosen. Settings let a node that does not run the kind take part.
-type HandOver struct {
+type SingletonMessage struct {
 	Kind     string
 	Settings Settings
 	Message  singleton.Message
@@ -331,4 +331,4 @@ func (m Release) KindName() string { return m.Kind }
 func (m Resumed) KindName() string { return m.Kind }
 
 // KindName returns the name of the kind.
-func (m HandOver) KindName() string { return m.Kind }
+func (m SingletonMessage) KindName() string { return m.Kind }

@@ -15,7 +15,7 @@ import (
 )
 
 // What is to move and what is on its way: intend plans a move and next takes it up; begin enters
-// a move, land says where it goes on once the shard has stopped, aim notes the home that the
+// a move, targetOf says where it goes on once the shard has stopped, aim notes the home that the
 // shard got, end takes the move out. Then come the questions about the moves, and last their
 // history.
 
@@ -69,8 +69,8 @@ func (m *move) strand() {
 	m.to = gossip.NodeID{}
 }
 
-// intend plans that a shard goes to a node, away from a home that is to hand it back.
-func (ms *moves) intend(id protocol.ShardID, home, to gossip.NodeID, reason string) {
+// planMove plans that a shard goes to a node, away from a home that is to hand it back.
+func (ms *moves) planMove(id protocol.ShardID, home, to gossip.NodeID, reason string) {
 	ms.plans[id] = plan{to: to, reason: home.String() + " " + reason}
 	ms.planned[home] = append(ms.planned[home], id)
 }
@@ -118,9 +118,9 @@ func (ms *moves) begin(id protocol.ShardID, m move) {
 	ms.active[id] = &m
 }
 
-// land says to which of the open regions a shard that has stopped goes, and why. False: no move
+// targetOf says to which of the open regions a shard that has stopped goes, and why. False: no move
 // of the shard has such a target, and if it had another one it has lost it.
-func (ms *moves) land(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) (to gossip.NodeID, reason string, ok bool) {
+func (ms *moves) targetOf(id protocol.ShardID, from gossip.NodeID, open []gossip.NodeID) (to gossip.NodeID, reason string, ok bool) {
 	m := ms.active[id]
 	if m == nil {
 		return gossip.NodeID{}, "", false
@@ -170,8 +170,8 @@ func (ms *moves) isMoving(id protocol.ShardID) bool { return ms.active[id] != ni
 // at returns a copy of the move of a shard that is on its way: who looks at it changes nothing.
 func (ms *moves) at(id protocol.ShardID) move { return *ms.active[id] }
 
-// heading returns to which node a shard is to move, or is on its way; zero: to none yet.
-func (ms *moves) heading(id protocol.ShardID) gossip.NodeID {
+// target returns to which node a shard is to move, or is on its way; zero: to none yet.
+func (ms *moves) target(id protocol.ShardID) gossip.NodeID {
 	if p, ok := ms.plans[id]; ok {
 		return p.to
 	}

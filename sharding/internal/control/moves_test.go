@@ -273,13 +273,13 @@ func TestTargetsThatGo(t *testing.T) {
 }
 
 // ask returns what a node explains about a shard.
-func ask(f *fleet, n *peer, s protocol.ShardID) control.Explained {
+func ask(f *fleet, n *peer, s protocol.ShardID) control.ShardExplanation {
 	f.t.Helper()
-	before := len(published[control.Explained](n))
+	before := len(published[control.ShardExplanation](n))
 	id := uint64(before + 1)
 	n.step(control.Explain{Kind: "k", Shard: s, ID: id})
 	f.run(2 * latency)
-	all := published[control.Explained](n)
+	all := published[control.ShardExplanation](n)
 	require.Len(f.t, all, before+1, "answered once")
 	require.Equal(f.t, id, all[before].ID)
 	return all[before]
@@ -332,7 +332,7 @@ func TestExplainWhatIsAwaited(t *testing.T) {
 	require.Contains(t, ask(f, n, 0).Detail, "waits for other regions until 1970-01-01T00:00:03Z")
 	f.run(5 * time.Second)
 	n.step(control.Explain{Kind: "other", ID: 7})
-	all := published[control.Explained](n)
+	all := published[control.ShardExplanation](n)
 	require.Equal(t, "this node knows nothing of the kind yet", all[len(all)-1].Detail)
 
 	f = newFleet(t)
@@ -342,16 +342,16 @@ func TestExplainWhatIsAwaited(t *testing.T) {
 	f.run(time.Second)
 	question := last[control.ExplainShard](t, silent)
 	require.Equal(t, control.ExplainShard{Kind: "k", ID: 1}, question)
-	require.Empty(t, published[control.Explained](n))
+	require.Empty(t, published[control.ShardExplanation](n))
 	f.run(2 * time.Second)
-	require.Equal(t, "the coordinator should be at n1:1#1, which did not answer within 2s", published[control.Explained](n)[0].Detail)
-	silent.say(n, control.Explained{Kind: "k", ID: 1})
-	require.Len(t, published[control.Explained](n), 1, "too late")
+	require.Equal(t, "the coordinator should be at n1:1#1, which did not answer within 2s", published[control.ShardExplanation](n)[0].Detail)
+	silent.say(n, control.ShardExplanation{Kind: "k", ID: 1})
+	require.Len(t, published[control.ShardExplanation](n), 1, "too late")
 	for i := range 70 {
 		n.step(control.Explain{Kind: "k", ID: uint64(10 + i)})
 	}
-	require.Len(t, published[control.Explained](n), 1+70-64, "bounded")
-	require.Equal(t, "too many explanations are under way", published[control.Explained](n)[1].Detail)
+	require.Len(t, published[control.ShardExplanation](n), 1+70-64, "bounded")
+	require.Equal(t, "too many explanations are under way", published[control.ShardExplanation](n)[1].Detail)
 
 	f.set(gossip.Down, silent)
 	f.remove(silent)

@@ -72,17 +72,17 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 		k.onSettingsRefused(from, m)
 	case ExplainShard:
 		k.send(from, k.answer(m))
-	case Explained:
+	case ShardExplanation:
 		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, sortExplain, m)
 	case MoveShard:
 		k.send(from, k.answer(m))
 	case MoveAnswered:
 		c.answered(from, Explain{m.Kind, m.Shard, m.ID}, sortMove, m)
-	case Rescale:
+	case TellScale:
 		if k.obeys(from, m.Term) && k.host != nil {
 			k.host.learnScale(m.Scale)
 		}
-	case ScaleTo:
+	case SetScale:
 		k.send(from, k.answer(m))
 	case ScaleAnswered:
 		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortScale, m)
@@ -90,13 +90,13 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 		k.send(from, k.answer(m))
 	case ReshardAnswered:
 		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortReshard, m)
-	case TakeOver:
+	case ImportRequest:
 		c.out.Add(ToRemembering{Kind: m.Kind, Input: protocol.Asked{From: from, Take: m.Take}})
-	case GivenOver:
+	case ImportReply:
 		c.out.Add(ToRemembering{Kind: m.Kind, Input: m.Given})
-	case HandOver:
+	case SingletonMessage:
 		if k.core == nil && c.exceeds(int(m.Settings.Shards)) == "" && k.keeps() {
-			k.settle(m.Settings, Timings{})
+			k.learnSettings(m.Settings, Timings{})
 		}
 		k.singleton(func(a *singleton.Actions) { k.core.Receive(c.now.Mono, from, m.Message, a) })
 	default:
@@ -194,7 +194,7 @@ func (k *perKind) singleton(act func(*singleton.Actions)) {
 		k.startCoordinator(a.Start)
 	}
 	for _, s := range a.Send {
-		k.send(s.To, HandOver{Kind: k.name, Settings: k.settings, Message: s.Message})
+		k.send(s.To, SingletonMessage{Kind: k.name, Settings: k.settings, Message: s.Message})
 	}
 	for _, node := range a.Stuck {
 		k.control.out.Decide("coordinator", k.name, "waiting", node.String()+" is leaving and has not confirmed that its coordinator stopped")

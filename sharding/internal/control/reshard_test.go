@@ -78,7 +78,7 @@ func TestChangesThatAreRefused(t *testing.T) {
 	f.run(10 * latency)
 	require.Len(t, nodes[0].Inspect("k").Layouts, 2)
 	nodes[0].step(control.Explain{Kind: "k", Shard: 1, ID: 1})
-	said := published[control.Explained](nodes[0])
+	said := published[control.ShardExplanation](nodes[0])
 	require.Equal(t, "the number of shards changes: from 6 to 3 shards, and 0 of the former are retired", said[len(said)-1].Detail)
 	require.Equal(t, "retired, not moved: the kind gets 3 shards instead of 6", said[len(said)-1].Reason)
 

@@ -13,7 +13,7 @@ import (
 // How many of the shards of a kind are in use, and how that number is changed. The number lives where
 // homes do: every region keeps the latest that it was told and says so with each registration, a
 // coordinator takes the highest revision that the regions report, and so it survives as long as one
-// region does that knows it. A change, by scaleTo, has all shards stop; then the next revision is told to
+// region does that knows it. A change, by set, has all shards stop; then the next revision is told to
 // all regions; when the last of them has confirmed it, the shards in use get homes.
 
 // Scale is how many of the shards of a kind are in use: the first ones. The zero value says that
@@ -26,9 +26,9 @@ type Scale struct {
 	Count uint32
 }
 
-// ScaleTo asks the coordinator of a kind to have another number of shards in use. As an input of
+// SetScale asks the coordinator of a kind to have another number of shards in use. As an input of
 // [Control] it is answered by a [ScaleAnswered] that is published, always and once.
-type ScaleTo struct {
+type SetScale struct {
 	Kind string
 	ID   uint64
 	// Base is the revision upon which the change follows; on any other nothing changes.
@@ -38,7 +38,7 @@ type ScaleTo struct {
 }
 
 // KindName returns the name of the kind.
-func (m ScaleTo) KindName() string { return m.Kind }
+func (m SetScale) KindName() string { return m.Kind }
 
 // ScaleRefusal says why a number does not change. Values are those of the wire.
 type ScaleRefusal uint8
@@ -53,7 +53,7 @@ const (
 	ScaleStale                           // Another change came first: the revision is not Base.
 )
 
-// ScaleAnswered answers a [ScaleTo].
+// ScaleAnswered answers a [SetScale].
 type ScaleAnswered struct {
 	Kind    string
 	ID      uint64
@@ -71,20 +71,20 @@ type ScaleAnswered struct {
 // KindName returns the name of the kind.
 func (m ScaleAnswered) KindName() string { return m.Kind }
 
-// Rescale tells a region how many shards are in use. It is repeated until the region's registration
+// TellScale tells a region how many shards are in use. It is repeated until the region's registration
 // has the revision.
-type Rescale struct {
+type TellScale struct {
 	Kind  string
 	Term  protocol.Term
 	Scale Scale
 }
 
 // KindName returns the name of the kind.
-func (m Rescale) KindName() string { return m.Kind }
+func (m TellScale) KindName() string { return m.Kind }
 
-// Scaled is an effect: this node has learnt how many shards of the kind are in use. It comes before any
+// ScaleChanged is an effect: this node has learnt how many shards of the kind are in use. It comes before any
 // order to host a shard under that revision, and when no shard is hosted here under an earlier one.
-type Scaled struct {
+type ScaleChanged struct {
 	Kind  string
 	Scale Scale
 }
@@ -96,11 +96,11 @@ func (h *host) learnScale(told Scale) {
 		return
 	}
 	h.scale = told
-	h.kind.control.out.Add(Scaled{Kind: h.cfg.Name, Scale: told})
+	h.kind.control.out.Add(ScaleChanged{Kind: h.cfg.Name, Scale: told})
 	for s, entry := range h.hosted { //quorate:unordered each entry by itself
 		if s.Index() >= told.Count && entry.state == Halted {
 			delete(h.hosted, s)
-			h.gates.give(s)
+			h.gates.release(s)
 			h.snapshots.drop(s)
 		}
 	}
@@ -139,12 +139,12 @@ func (s *scaling) stops() bool { return s.next.Count > 0 }
 // isBusy reports whether no shard may get a home at present.
 func (s *scaling) isBusy() bool { return s.stops() || s.telling }
 
-// note notes that a region may have a number of shards in use.
-func (s *scaling) note(told Scale) { s.heard = s.heard || told.Count > 0 }
+// noteReported notes that a region may have a number of shards in use.
+func (s *scaling) noteReported(told Scale) { s.heard = s.heard || told.Count > 0 }
 
-// hear takes what a region knows: of two revisions the higher one counts. The number that the first region was
+// learn takes what a region knows: of two revisions the higher one counts. The number that the first region was
 // configured with is the first revision.
-func (s *scaling) hear(told Scale) {
+func (s *scaling) learn(told Scale) {
 	switch {
 	case told.Count == 0 || told.Revision <= s.current.Revision && s.current.Count > 0:
 	case told.Revision == 0:
@@ -203,30 +203,30 @@ func (r *regions) unscaled() gossip.NodeID {
 	return gossip.NodeID{}
 }
 
-// rescaler takes changes of the number further, for a coordinator.
-type rescaler struct{ *coordinator }
+// scaleChange takes changes of the number further, for a coordinator.
+type scaleChange struct{ *coordinator }
 
 // learn takes what all regions say of the number, before anything is decided.
-func (c rescaler) learn() {
+func (c scaleChange) learn() {
 	if !c.scaling.heard {
 		return
 	}
 	for _, node := range c.regions.nodes() {
 		if told := c.regions.registrations[node].Scale; told.Revision > 0 {
-			c.scaling.hear(told)
+			c.scaling.learn(told)
 		}
 	}
 	for _, node := range c.regions.nodes() {
-		c.scaling.hear(c.regions.registrations[node].Scale)
+		c.scaling.learn(c.regions.registrations[node].Scale)
 	}
 	if c.scaling.isScaled() {
-		c.table.use(c.scaling.current.Count)
+		c.table.setUsed(c.scaling.current.Count)
 	}
 }
 
 // advance takes a change of the number further, and reports whether that is a reason to give no shard a
 // home. Allocation is open.
-func (c rescaler) advance() (busy bool) {
+func (c scaleChange) advance() (busy bool) {
 	c.learn()
 	if c.scaling.stops() && !c.stopAll() {
 		return true
@@ -245,7 +245,7 @@ func (c rescaler) advance() (busy bool) {
 }
 
 // stopAll has all shards stop, and reports whether the next revision counts: nothing runs any more.
-func (c rescaler) stopAll() (done bool) {
+func (c scaleChange) stopAll() (done bool) {
 	o, done := newCommands(), true
 	for id, s := range c.table.shards.all() {
 		home := s.home
@@ -255,8 +255,8 @@ func (c rescaler) stopAll() (done bool) {
 		done = false
 		if c.table.serves(home, id) {
 			c.moves.drop(id)
-			c.depart(id, move{from: home, reason: fmt.Sprintf("%d shards are to be in use instead of %d", c.scaling.next.Count, c.scaling.current.Count), handBack: true})
-			c.table.order(id, o)
+			c.beginMove(id, move{from: home, reason: fmt.Sprintf("%d shards are to be in use instead of %d", c.scaling.next.Count, c.scaling.current.Count), handBack: true})
+			c.table.addCommand(id, o)
 		}
 	}
 	o.send(c.env)
@@ -266,13 +266,13 @@ func (c rescaler) stopAll() (done bool) {
 	c.scaling.commit()
 	c.moves.dropAll()
 	c.forgetStops()
-	c.table.use(c.scaling.current.Count)
+	c.table.setUsed(c.scaling.current.Count)
 	c.tell()
 	return true
 }
 
 // forgetStops forgets the moves of shards that have stopped for a change: it was no move from one home to another.
-func (c rescaler) forgetStops() {
+func (c scaleChange) forgetStops() {
 	for _, id := range c.moves.inFlight() {
 		if c.table.isHomeless(id) {
 			c.moves.cancel(id)
@@ -281,17 +281,17 @@ func (c rescaler) forgetStops() {
 }
 
 // tell tells the regions that have not confirmed the present revision.
-func (c rescaler) tell() {
+func (c scaleChange) tell() {
 	if !c.scaling.isScaled() || !c.decides() {
 		return
 	}
 	for _, node := range c.regions.behind(c.scaling.current) {
-		c.kind.send(node, Rescale{Kind: c.kind.name, Term: c.term, Scale: c.scaling.current})
+		c.kind.send(node, TellScale{Kind: c.kind.name, Term: c.term, Scale: c.scaling.current})
 	}
 }
 
-// scaleTo begins a change, unless something speaks against it, and says how things are.
-func (c rescaler) scaleTo(m ScaleTo) ScaleAnswered {
+// set begins a change, unless something speaks against it, and says how things are.
+func (c scaleChange) set(m SetScale) ScaleAnswered {
 	if c.decides() {
 		c.learn()
 	}
@@ -313,7 +313,7 @@ func (c rescaler) scaleTo(m ScaleTo) ScaleAnswered {
 
 // refusal says what speaks against a change. What asks for the change under way, or for one that
 // has been made, is accepted: the question may have been repeated.
-func (c rescaler) refusal(m ScaleTo) (ScaleRefusal, string) {
+func (c scaleChange) refusal(m SetScale) (ScaleRefusal, string) {
 	s := &c.scaling
 	switch {
 	case !c.decides() || c.ending:

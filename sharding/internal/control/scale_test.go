@@ -29,7 +29,7 @@ func eight() control.KindConfig {
 func scaleTo(f *fleet, n *peer, base uint64, count uint32) control.ScaleAnswered {
 	f.t.Helper()
 	before := len(published[control.ScaleAnswered](n))
-	n.step(control.ScaleTo{Kind: "k", ID: 7, Base: base, Count: count})
+	n.step(control.SetScale{Kind: "k", ID: 7, Base: base, Count: count})
 	f.run(10 * time.Millisecond)
 	all := published[control.ScaleAnswered](n)
 	require.Len(f.t, all, before+1)
@@ -128,7 +128,7 @@ func TestWhatAChangeOfTheNumberRefuses(t *testing.T) {
 	refused(0, 5, control.ScaleFixed, "no region has said")
 	lone := f.start(9)
 	before := len(published[control.ScaleAnswered](lone))
-	lone.step(control.ScaleTo{Kind: "unknown", ID: 1, Count: 2})
+	lone.step(control.SetScale{Kind: "unknown", ID: 1, Count: 2})
 	require.Equal(t, control.ScaleUnavailable, published[control.ScaleAnswered](lone)[before].Refusal)
 }
 
@@ -195,7 +195,7 @@ func TestNothingRunsUntilEveryRegionKnows(t *testing.T) {
 	f := newFleet(t)
 	nodes := f.cluster(3, eight())
 	f.drop = func(_, to gossip.NodeID, m control.Message) bool {
-		_, tells := m.(control.Rescale)
+		_, tells := m.(control.TellScale)
 		return tells && to == nodes[2].id
 	}
 	scaleTo(f, nodes[0], 1, 6)

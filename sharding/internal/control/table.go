@@ -15,15 +15,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Where the shards live: claim enters what a host reports; settle gives a home, confirmed notes
-// that it hosts the shard, stop takes it away, vacate and strike leave the shard without one.
+// Where the shards live: claim enters what a host reports; giveHome gives a home, confirmed notes
+// that it hosts the shard, stop takes it away, vacate and removeNode leave the shard without one.
 // giveUp is for homes that do not stop in time. next makes the changes the next version of the
 // map. Then come the questions about the shards.
 
 // table is the part of a coordinator that knows where each shard lives, and how far its home
 // has come: the map. Invariants, between steps:
 //
-//	T1  a shard has at most one home, and settle is for a shard that has none: the old home
+//	T1  a shard has at most one home, and giveHome is for a shard that has none: the old home
 //	    has confirmed that it stopped, or is fenced;
 //	T2  every epoch that is given is above all of earlier versions: it has the term of this
 //	    coordinator, and the version of the map by which it will be told;
@@ -36,7 +36,7 @@ import (
 type table struct {
 	env
 	version   uint64 // The version of the map.
-	shards    layers[shard]
+	shards    shardMap[shard]
 	phases    [phases]int
 	changes   changes
 	used      uint32                             // How many of the first shards are in use: the others get no home. 0: all are.
@@ -45,7 +45,7 @@ type table struct {
 	changed   map[protocol.ShardID]bool          // Shards whose entries have changed since the last version.
 	toHost    map[protocol.ShardID]bool          // Shards whose new homes are told to host with the next version.
 	snapshots heldSnapshots                      // The snapshots of shards whose positions are travelling.
-	seniority seniority                          // The shards by the epochs of their homes.
+	byEpoch   shardsByEpoch                      // The shards by the epochs of their homes.
 }
 
 // shard is one entry of the map with what goes on around it.
@@ -109,8 +109,8 @@ func (t *table) populate() { t.populated = true }
 
 func (t *table) isPopulated() bool { return t.populated }
 
-// use says how many of the first shards are in use. None of the others has a home.
-func (t *table) use(count uint32) {
+// setUsed says how many of the first shards are in setUsed. None of the others has a home.
+func (t *table) setUsed(count uint32) {
 	t.used = count
 	for id, s := range t.shards.all() {
 		if t.isUsed(id) {
@@ -160,8 +160,8 @@ func (t *table) claim(from gossip.NodeID, h Hosted) bool {
 	return true
 }
 
-// settle gives a home to a shard that has none.
-func (t *table) settle(id protocol.ShardID, node gossip.NodeID, decision string) {
+// giveHome gives a home to a shard that has none.
+func (t *table) giveHome(id protocol.ShardID, node gossip.NodeID, decision string) {
 	s := t.shards.at(id)
 	epoch := protocol.Epoch{Born: t.born, Term: t.term, N: t.version + 1}
 	if !s.travelling {
@@ -255,8 +255,8 @@ func (t *table) vacate(from gossip.NodeID, ss StoppedShard) bool {
 	return true
 }
 
-// strike takes all shards from a fenced node, and returns them.
-func (t *table) strike(node gossip.NodeID) []protocol.ShardID {
+// removeNode takes all shards from a fenced node, and returns them.
+func (t *table) removeNode(node gossip.NodeID) []protocol.ShardID {
 	var ids []protocol.ShardID
 	for id, s := range t.shards.all() {
 		if s.home == node {
@@ -312,9 +312,9 @@ func (s *shard) entry(id protocol.ShardID) Home {
 	return Home{Shard: id, Node: s.home, Epoch: s.epoch, Base: s.base}
 }
 
-// order adds the command that belongs to the phase of a shard, and orders those of all shards
+// addCommand adds the command that belongs to the phase of a shard, and orders those of all shards
 // in some phases.
-func (t *table) order(id protocol.ShardID, o commands) {
+func (t *table) addCommand(id protocol.ShardID, o commands) {
 	o.add(id, t.shards.at(id), t.snapshots.of(id))
 }
 
@@ -429,7 +429,7 @@ func (t *table) atRest() bool {
 func (t *table) byRegion(owner func(protocol.ShardID) gossip.NodeID) map[gossip.NodeID][]allocation.Shard {
 	all, resting := map[gossip.NodeID][]allocation.Shard{}, map[gossip.NodeID][]allocation.Shard{}
 	now := t.now()
-	for _, d := range t.seniority.of(&t.shards) {
+	for _, d := range t.byEpoch.of(&t.shards) {
 		if node := owner(d.id); now < t.shards.at(d.id).notBefore && !node.IsZero() {
 			resting[node] = append(resting[node], allocation.Shard(d.id))
 		} else if !node.IsZero() {

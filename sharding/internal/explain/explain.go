@@ -39,7 +39,7 @@ func State(i cell.Info) string {
 }
 
 // Move describes the move that is under way or planned; empty for none.
-func Move(known control.Explained) string {
+func Move(known control.ShardExplanation) string {
 	if known.Target.IsZero() && known.Reason == "" && known.Deadline.IsZero() {
 		return ""
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/remembering"
 )
 
-// The layouts of a region, while the number of shards of its kind changes: Relayout says which are in
+// The layouts of a region, while the number of shards of its kind changes: UseLayouts says which are in
 // force, and retire has a slot of the former one hand on what it has to those of the next. An
 // entity is looked for in the former layout first:
 //
@@ -98,9 +98,9 @@ func (r *Region) makeLayout(l protocol.Layout, former *layout) *layout {
 	return next
 }
 
-// Relayout says which layouts are in force, the former one first. The slots of those that are in force
+// UseLayouts says which layouts are in force, the former one first. The slots of those that are in force
 // no more are retired, if they are not: they have nothing that was delivered.
-func (r *Region) Relayout(inForce []protocol.Layout) {
+func (r *Region) UseLayouts(inForce []protocol.Layout) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	r.forgetOver() // A region that hosts nothing is not swept.

@@ -212,7 +212,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.node.Apply(in.Kind, in.Shard, in.Input)
 	case control.AskLease, control.GiveLease:
 		c.keepers.take(in)
-	case control.Scaled:
+	case control.ScaleChanged:
 		c.ledger.scaled(c.self, in.Scale)
 	case control.ToShards:
 		if _, c.ended = in.Input.(protocol.Abandon); c.ended {
@@ -220,13 +220,13 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		} else {
 			c.node.ApplyAll(in.Kind, in.Input)
 		}
-	case control.Relayout:
+	case control.UseLayouts:
 		c.ledger.relaid(in)
-		c.region.Relayout(in.Layouts)
+		c.region.UseLayouts(in.Layouts)
 	case control.ToRemembering:
 		c.region.Remembered(in.Input)
-	case control.Measure:
-		out.Add(control.Measured{Kind: in.Kind, Busy: c.region.Busy(), Processors: processors})
+	case control.MeasureLoad:
+		out.Add(control.LoadMeasurement{Kind: in.Kind, Busy: c.region.Busy(), Processors: processors})
 	case component.Standing:
 		c.until = in.Until
 	case component.Changed:

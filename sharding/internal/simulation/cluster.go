@@ -300,9 +300,9 @@ func (s *starter) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // carry passes what the control machine and the cells of a node say to each other.
 func carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
-	case control.ToShard, control.ToShards, control.Relayout, control.Measure, control.Scaled, control.AskLease, control.GiveLease, control.ToRemembering:
+	case control.ToShard, control.ToShards, control.UseLayouts, control.MeasureLoad, control.ScaleChanged, control.AskLease, control.GiveLease, control.ToRemembering:
 		n.Enqueue(protocol.MessageService, e)
-	case control.FromShard, control.Measured, control.LeaseHeld, control.LeaseLost, control.ImportQuestion, control.ImportAnswer, control.TakenOver:
+	case control.FromShard, control.LoadMeasurement, control.LeaseHeld, control.LeaseLost, control.ImportQuestion, control.ImportAnswer, control.ImportFinished:
 		n.Enqueue(protocol.Service, e)
 	default:
 		return false

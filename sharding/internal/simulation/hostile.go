@@ -109,7 +109,7 @@ func (h *hostile) tenant() control.Message {
 	settings := control.Settings{Shards: shards, Hash: protocol.HashName, Codec: "none"}
 	switch h.rand.IntN(4) {
 	case 0:
-		return control.HandOver{Kind: kind, Settings: settings, Message: singleton.Request{}}
+		return control.SingletonMessage{Kind: kind, Settings: settings, Message: singleton.Request{}}
 	case 1:
 		return control.ReshardKind{Kind: kind, ID: h.lies, Shards: shards}
 	default:

@@ -288,7 +288,7 @@ func (l *Ledger) started(node gossip.NodeID, e *cell.Entity) {
 }
 
 // relaid notes the layouts that a node was told of.
-func (l *Ledger) relaid(r control.Relayout) {
+func (l *Ledger) relaid(r control.UseLayouts) {
 	l.counts.Relaid++
 	for _, in := range r.Layouts {
 		l.layouts[in.Number] = in

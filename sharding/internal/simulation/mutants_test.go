@@ -182,9 +182,9 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestMoves", name: "home given before the old one has stopped", file: "control/coordinator_moves.go",
-		old: "		c.table.order(id, o)\n		most--\n",
-		new: "		c.table.order(id, o)\n		most--\n" +
-			"		if mutant(NAME) {\n			s := c.table.at(id)\n			*c.table.shards.at(id) = shard{epoch: s.epoch, base: s.base}\n			c.settle(id, p.to, p.reason)\n		}\n",
+		old: "		c.table.addCommand(id, o)\n		most--\n",
+		new: "		c.table.addCommand(id, o)\n		most--\n" +
+			"		if mutant(NAME) {\n			s := c.table.at(id)\n			*c.table.shards.at(id) = shard{epoch: s.epoch, base: s.base}\n			c.giveHome(id, p.to, p.reason)\n		}\n",
 	},
 	{
 		test: "TestStopsEndInTime", name: "stop that is never taken back", file: "control/table.go",
@@ -754,8 +754,8 @@ var mutants = []mutant{
 	},
 	{
 		test: "TestNodesLeaveWithAndWithoutLeases", in: "../control", name: "a lease that a shard keeps when it has stopped", file: "control/lease.go",
-		old: "of.phase != gateLost {\n		g.give(s)\n",
-		new: "of.phase != gateLost && !mutant(NAME) {\n		g.give(s)\n",
+		old: "of.phase != gateLost {\n		g.release(s)\n",
+		new: "of.phase != gateLost && !mutant(NAME) {\n		g.release(s)\n",
 	},
 	{
 		test: "TestNodesLeaveWithAndWithoutLeases", in: "../control", name: "a shard that waits for its lease and cannot move", file: "control/host.go",

@@ -262,7 +262,7 @@ func (s *storeCalls) Answer(g remembering.Answer) {
 
 // Over tells the control machine.
 func (s *storeCalls) Over(layout uint16) {
-	s.cells.out.Add(control.TakenOver{Kind: s.cells.kind, Layout: layout})
+	s.cells.out.Add(control.ImportFinished{Kind: s.cells.kind, Layout: layout})
 }
 
 // call makes a call: its effect comes to the archive whatever becomes of the node.

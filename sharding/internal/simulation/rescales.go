@@ -30,7 +30,7 @@ func rescaleAt(c *Cluster, w *world.World, r *rand.Rand) {
 		asked := nodes[r.IntN(len(nodes))]
 		c.orders++
 		count := leastInUse + uint32(r.IntN(int(c.opt.Shards)-leastInUse+1))
-		order := control.ScaleTo{Kind: KindName, ID: c.orders, Base: Control(asked).Inspect(KindName).Scale.Revision, Count: count}
+		order := control.SetScale{Kind: KindName, ID: c.orders, Base: Control(asked).Inspect(KindName).Scale.Revision, Count: count}
 		w.Log("rescale to %d upon %d by %v", order.Count, order.Base, asked.ID())
 		w.Input(asked.ID().Address, protocol.Service, order)
 	}

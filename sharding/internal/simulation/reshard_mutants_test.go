@@ -84,7 +84,7 @@ var reshardMutants = []mutant{
 		new: "		if !n.inForce || mutant(NAME) || m.retired[",
 	},
 	{
-		test: "TestRememberedEntities", name: "a change that begins while ids are taken over", file: "control/takeover.go",
+		test: "TestRememberedEntities", name: "a change that begins while ids are taken over", file: "control/imports.go",
 		old: "	return takes\n",
 		new: "	return takes && !mutant(NAME)\n",
 	},

@@ -149,7 +149,7 @@ func (s *Calls) Answer(g remembering.Answer) {
 // Over says that nothing is left of what was before a layout: once, so it waits for room.
 func (s *Calls) Over(layout uint16) {
 	s.work(func(error) {}, func(context.Context) {
-		s.cfg.Node.PostWait(control.TakenOver{Kind: s.cfg.Kind, Layout: layout})
+		s.cfg.Node.PostWait(control.ImportFinished{Kind: s.cfg.Kind, Layout: layout})
 	})
 }
 

@@ -117,9 +117,9 @@ type Collected struct {
 	LeasesLost uint64
 	Failed     [protocol.Codes]uint64 // Tells that failed after they had been accepted.
 	Forged     [cell.Faults]uint64    // Frames of members in a name that is not their own.
-	// Coordinated describes the kinds whose coordinator runs here, for metrics alone; as it was before
+	// KindCounts describes the kinds whose coordinator runs here, for metrics alone; as it was before
 	// when the control machine is too busy to answer.
-	Coordinated []control.Coordinated
+	KindCounts []control.KindCounts
 	// Missing says of each kind of this node whether no member can coordinate it; a kind of which that is not known is
 	// not in it.
 	Missing map[string]bool

@@ -28,7 +28,7 @@ func shardTable() []meter.Row[*Collected] {
 			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Hosted)) })),
 		meter.Gauge("quorate.sharding.shards", "{shard}", "Shards by how they are, where the coordinator runs: without a home, at rest, or on the way.",
 			func(c *Collected, show meter.Show) {
-				for _, k := range c.Coordinated {
+				for _, k := range c.KindCounts {
 					kind := attrKind.String(k.Kind)
 					show(int64(k.Open), kind, attrPhase.String("open"))
 					show(int64(k.Serving), kind, attrPhase.String("serving"))

@@ -93,15 +93,15 @@ func formOf(message any) *form {
 			typ: typeMap, kind: m.Kind, term: m.Term, from: m.From, to: m.To, shards: writeHomes(m.Homes),
 			layouts: layoutsOf(m.Layouts, m.Past), retired: m.Retired, settled: m.Settled,
 		}
-	case control.HandOver:
+	case control.SingletonMessage:
 		t := uint8(typeHandOverRequest)
 		if _, done := m.Message.(singleton.Done); done {
 			t = typeHandOverDone
 		}
 		return &form{typ: t, kind: m.Kind, settings: &m.Settings}
-	case control.TakeOver:
+	case control.ImportRequest:
 		return &form{typ: typeTakeOver, kind: m.Kind, from: uint64(m.Take.Layout), id: m.Take.Number, gone: m.Take.Gone, wanted: m.Take.Shards}
-	case control.GivenOver:
+	case control.ImportReply:
 		return &form{
 			typ: typeGivenOver, kind: m.Kind, from: uint64(m.Given.Layout), id: m.Given.Number,
 			gone: m.Given.Gone, entities: m.Given.IDs, over: m.Given.Over,
@@ -141,21 +141,21 @@ func formOfCommand(message any) *form {
 func formOfQuestion(message any) *form {
 	switch m := message.(type) {
 	case control.ExplainShard:
-		return &form{typ: typeExplainShard, kind: m.Kind, id: m.ID, explanation: &control.Explained{Shard: m.Shard}}
-	case control.Explained:
+		return &form{typ: typeExplainShard, kind: m.Kind, id: m.ID, explanation: &control.ShardExplanation{Shard: m.Shard}}
+	case control.ShardExplanation:
 		m.Moves = m.Moves[max(0, len(m.Moves)-control.MaxExplainedMoves):]
 		return &form{typ: typeExplained, kind: m.Kind, term: m.Term, id: m.ID, explanation: &m}
 	case control.MoveShard:
-		return &form{typ: typeMoveShard, kind: m.Kind, id: m.ID, explanation: &control.Explained{Shard: m.Shard, Target: m.To}}
+		return &form{typ: typeMoveShard, kind: m.Kind, id: m.ID, explanation: &control.ShardExplanation{Shard: m.Shard, Target: m.To}}
 	case control.MoveAnswered:
-		return &form{typ: typeMoveAnswered, kind: m.Kind, id: m.ID, explanation: &control.Explained{Shard: m.Shard, Detail: m.Refusal}}
+		return &form{typ: typeMoveAnswered, kind: m.Kind, id: m.ID, explanation: &control.ShardExplanation{Shard: m.Shard, Detail: m.Refusal}}
 	case control.ReshardKind:
 		return &form{typ: typeReshardKind, kind: m.Kind, id: m.ID, to: uint64(m.Shards)}
 	case control.ReshardAnswered:
-		return &form{typ: typeReshardAnswered, kind: m.Kind, id: m.ID, explanation: &control.Explained{Detail: m.Refusal}}
-	case control.Rescale:
+		return &form{typ: typeReshardAnswered, kind: m.Kind, id: m.ID, explanation: &control.ShardExplanation{Detail: m.Refusal}}
+	case control.TellScale:
 		return &form{typ: typeRescale, kind: m.Kind, term: m.Term, scale: m.Scale}
-	case control.ScaleTo:
+	case control.SetScale:
 		return &form{typ: typeScaleTo, kind: m.Kind, id: m.ID, from: m.Base, to: uint64(m.Count)}
 	case control.ScaleAnswered:
 		return &form{typ: typeScaleAnswered, kind: m.Kind, id: m.ID, scale: m.Current, next: m.Next, answer: &m}

@@ -126,9 +126,9 @@ func (m *form) withoutShards() (any, error) {
 	case typeSettingsRefused:
 		return control.SettingsRefused{Kind: m.kind, Setting: m.setting, Coordinator: m.coordinator, Region: m.region}, nil
 	case typeHandOverRequest:
-		return control.HandOver{Kind: m.kind, Settings: of(m.settings), Message: singleton.Request{}}, nil
+		return control.SingletonMessage{Kind: m.kind, Settings: of(m.settings), Message: singleton.Request{}}, nil
 	case typeHandOverDone:
-		return control.HandOver{Kind: m.kind, Settings: of(m.settings), Message: singleton.Done{}}, nil
+		return control.SingletonMessage{Kind: m.kind, Settings: of(m.settings), Message: singleton.Done{}}, nil
 	default:
 		return m.asked()
 	}
@@ -163,12 +163,12 @@ func (m *form) asked() (any, error) {
 		if m.scale.Revision == 0 {
 			return nil, wire.Malformed("a region is told no revision")
 		}
-		return control.Rescale{Kind: m.kind, Term: m.term, Scale: m.scale}, nil
+		return control.TellScale{Kind: m.kind, Term: m.term, Scale: m.scale}, nil
 	case typeScaleTo:
 		if m.to > protocol.MaxShards {
 			return nil, wire.Malformed("%d shards are to be in use", m.to)
 		}
-		return control.ScaleTo{Kind: m.kind, ID: m.id, Base: m.from, Count: uint32(m.to)}, nil
+		return control.SetScale{Kind: m.kind, ID: m.id, Base: m.from, Count: uint32(m.to)}, nil
 	case typeScaleAnswered:
 		a := of(m.answer)
 		a.Kind, a.ID, a.Current, a.Next = m.kind, m.id, m.scale, m.next
@@ -192,9 +192,9 @@ func (m *form) takeover() (any, error) {
 	layout := uint16(m.from) // Below MaxLayouts.
 	switch m.typ {
 	case typeTakeOver:
-		return control.TakeOver{Kind: m.kind, Take: protocol.Take{Layout: layout, Number: m.id, Shards: m.wanted, Gone: m.gone}}, nil
+		return control.ImportRequest{Kind: m.kind, Take: protocol.Take{Layout: layout, Number: m.id, Shards: m.wanted, Gone: m.gone}}, nil
 	case typeGivenOver:
-		return control.GivenOver{Kind: m.kind, Given: protocol.Given{Layout: layout, Number: m.id, Gone: m.gone, IDs: m.entities, Over: m.over}}, nil
+		return control.ImportReply{Kind: m.kind, Given: protocol.Given{Layout: layout, Number: m.id, Gone: m.gone, IDs: m.entities, Over: m.over}}, nil
 	default:
 		return nil, wire.Malformed("a control message of type %d", m.typ)
 	}

@@ -31,7 +31,7 @@ type form struct {
 	region       string
 	settings     *control.Settings
 	id           uint64
-	explanation  *control.Explained
+	explanation  *control.ShardExplanation
 	layouts      []layout
 	settled      protocol.Epoch
 	follows      bool
@@ -191,7 +191,7 @@ func scaleAnswer(m *control.ScaleAnswered, c *wire.Codec) {
 }
 
 // explained is what is said of a shard. Its control message has the kind, the term and the id.
-func explained(m *control.Explained, c *wire.Codec) {
+func explained(m *control.ShardExplanation, c *wire.Codec) {
 	wire.Uint(c, 1, &m.Shard, math.MaxUint32)
 	wire.Node(c, 2, &m.Coordinator)
 	wire.Text(c, 3, &m.Detail, maxDetail)
@@ -208,7 +208,7 @@ func explained(m *control.Explained, c *wire.Codec) {
 }
 
 // checkExplained makes the moves ones of the shard.
-func checkExplained(m *control.Explained) error {
+func checkExplained(m *control.ShardExplanation) error {
 	for i := range m.Moves {
 		m.Moves[i].Shard = m.Shard
 	}

@@ -25,8 +25,8 @@ func TestScalesComeAsTheyWereSaid(t *testing.T) {
 		kind, at := drawName.Draw(t, "kind"), drawTerm.Draw(t, "term")
 		refusal := control.ScaleRefusal(rapid.Uint8().Draw(t, "refusal"))
 		for _, m := range []any{
-			control.Rescale{Kind: kind, Term: at, Scale: drawScale.Draw(t, "scale")},
-			control.ScaleTo{Kind: kind, ID: rapid.Uint64().Draw(t, "id"), Base: rapid.Uint64().Draw(t, "base"), Count: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "count")},
+			control.TellScale{Kind: kind, Term: at, Scale: drawScale.Draw(t, "scale")},
+			control.SetScale{Kind: kind, ID: rapid.Uint64().Draw(t, "id"), Base: rapid.Uint64().Draw(t, "base"), Count: rapid.Uint32Range(0, protocol.MaxShards).Draw(t, "count")},
 			control.ScaleAnswered{
 				Kind: kind, ID: rapid.Uint64().Draw(t, "id"), Refusal: refusal, Detail: drawText.Draw(t, "detail"),
 				Current: drawScale.Draw(t, "current"), Next: drawScale.Draw(t, "next"), Told: rapid.Bool().Draw(t, "told"), CalledOff: rapid.Uint64().Draw(t, "called off"),

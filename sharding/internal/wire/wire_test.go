@@ -122,7 +122,7 @@ func controls() map[string]any {
 		"resumed":       control.Resumed{Kind: "account", Term: term(3), Shards: pairs},
 		"release":       control.Release{Kind: "account", Term: term(3), Shards: pairs},
 		"explain-shard": control.ExplainShard{Kind: "account", Shard: 999, ID: 7},
-		"explained": control.Explained{
+		"explained": control.ShardExplanation{
 			Kind: "account", Shard: 7, ID: 8, Coordinator: node(1), Term: term(3), Detail: "nothing is awaited",
 			Phase: control.PhaseStopping, Home: node(2), Epoch: epoch(12), Base: epoch(2), Since: at(1), Decision: "least-shard: its share",
 			Target: node(1), Reason: "least-shard: evens out", Deadline: at(60),
@@ -134,23 +134,23 @@ func controls() map[string]any {
 		"host-scaled": control.Host{Kind: "account", Term: term(3), Scale: control.Scale{Revision: 3, Count: 9}, Shards: []control.HostShard{
 			{Shard: 7, Epoch: epoch(12), Base: epoch(12)},
 		}},
-		"rescale":  control.Rescale{Kind: "account", Term: term(3), Scale: control.Scale{Revision: 3, Count: 7}},
-		"scale-to": control.ScaleTo{Kind: "account", ID: 9, Base: 2, Count: 7},
+		"rescale":  control.TellScale{Kind: "account", Term: term(3), Scale: control.Scale{Revision: 3, Count: 7}},
+		"scale-to": control.SetScale{Kind: "account", ID: 9, Base: 2, Count: 7},
 		"scale-answered": control.ScaleAnswered{
 			Kind: "account", ID: 9, Refusal: control.ScaleBusy, Detail: "it changes", Current: control.Scale{Revision: 3, Count: 7},
 			Next: control.Scale{Revision: 4, Count: 1}, Told: true, CalledOff: 2,
 		},
-		"take-over": control.TakeOver{Kind: "account", Take: protocol.Take{
+		"take-over": control.ImportRequest{Kind: "account", Take: protocol.Take{
 			Layout: 1, Number: 9, Shards: []protocol.ShardID{1<<16 | 2, 1<<16 | 7}, Gone: []string{"acct-42"},
 		}},
-		"given-over":      control.GivenOver{Kind: "account", Given: protocol.Given{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
-		"given-over-ends": control.GivenOver{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
+		"given-over":      control.ImportReply{Kind: "account", Given: protocol.Given{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
+		"given-over-ends": control.ImportReply{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
 		"register-taking": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Takeover: 3}},
 		"register-hosting": control.Register{Kind: "account", Registration: control.Registration{
 			Settings: control.Settings{Shards: 1000, Hash: protocol.HashName, Hosting: control.HostingOf(true, false, false), OnStuck: "abort", Handoff: "1m0s"}, Number: 1,
 		}},
-		"hand-over-request": control.HandOver{Kind: "account", Settings: settings, Message: singleton.Request{}},
-		"hand-over-done":    control.HandOver{Kind: "account", Settings: settings, Message: singleton.Done{}},
+		"hand-over-request": control.SingletonMessage{Kind: "account", Settings: settings, Message: singleton.Request{}},
+		"hand-over-done":    control.SingletonMessage{Kind: "account", Settings: settings, Message: singleton.Done{}},
 	}
 }
 
@@ -306,11 +306,11 @@ func drawControl(t *rapid.T) any {
 	kind, at := drawName.Draw(t, "kind"), drawTerm.Draw(t, "term")
 	switch rapid.IntRange(1, 22).Draw(t, "type") {
 	case 20:
-		return control.TakeOver{Kind: kind, Take: protocol.Take{
+		return control.ImportRequest{Kind: kind, Take: protocol.Take{
 			Layout: rapid.Uint16().Draw(t, "layout"), Number: rapid.Uint64().Draw(t, "number"), Shards: list(drawShard).Draw(t, "shards"), Gone: drawIDs.Draw(t, "gone"),
 		}}
 	case 21:
-		return control.GivenOver{Kind: kind, Given: protocol.Given{
+		return control.ImportReply{Kind: kind, Given: protocol.Given{
 			Layout: rapid.Uint16().Draw(t, "layout"), Number: rapid.Uint64().Draw(t, "number"), Gone: drawIDs.Draw(t, "gone"), IDs: drawIDs.Draw(t, "ids"), Over: rapid.Bool().Draw(t, "over"),
 		}}
 	case 15:
@@ -367,7 +367,7 @@ func drawControl(t *rapid.T) any {
 		return control.Resumed{Kind: kind, Term: at, Shards: drawPairs.Draw(t, "shards")}
 	default:
 		messages := []singleton.Message{singleton.Request{}, singleton.Done{}}
-		return control.HandOver{Kind: kind, Settings: drawSettings.Draw(t, "settings"), Message: rapid.SampledFrom(messages).Draw(t, "message")}
+		return control.SingletonMessage{Kind: kind, Settings: drawSettings.Draw(t, "settings"), Message: rapid.SampledFrom(messages).Draw(t, "message")}
 	}
 }
 
@@ -379,9 +379,9 @@ var drawTime = rapid.Map(rapid.Int64Range(0, 1<<45), func(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 })
 
-func drawExplained(t *rapid.T, kind string, term protocol.Term) control.Explained {
+func drawExplained(t *rapid.T, kind string, term protocol.Term) control.ShardExplanation {
 	shard := drawShard.Draw(t, "shard")
-	e := control.Explained{
+	e := control.ShardExplanation{
 		Kind: kind, Shard: shard, ID: rapid.Uint64().Draw(t, "id"), Coordinator: drawNode.Draw(t, "coordinator"), Term: term,
 		Detail: drawText.Draw(t, "detail"), Phase: control.Phase(rapid.IntRange(0, 6).Draw(t, "phase")), Home: drawNode.Draw(t, "home"),
 		Epoch: drawEpoch.Draw(t, "epoch"), Base: drawEpoch.Draw(t, "base"), Since: drawTime.Draw(t, "since"),

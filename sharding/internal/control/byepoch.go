@@ -10,22 +10,22 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// seniority has all shards of a table by the epochs of their homes, the oldest first. The strategy is told
+// shardsByEpoch has all shards of a table by the epochs of their homes, the oldest first. The strategy is told
 // the shards of each region so, again and again while many move, and between two of its questions few
 // get another epoch, which is mostly above all others: so it is kept, and only what has changed is sorted.
-type seniority struct {
-	list    []dated
-	changed []dated // Its memory is used again.
+type shardsByEpoch struct {
+	list    []agedShard
+	changed []agedShard // Its memory is used again.
 }
 
-// dated is a shard with the epoch under which it stands in the list.
-type dated struct {
+// agedShard is a shard with the epoch under which it stands in the list.
+type agedShard struct {
 	id    protocol.ShardID
 	epoch protocol.Epoch
 }
 
 // compare orders by epochs, and shards of equal ones by themselves.
-func (d dated) compare(o dated) int {
+func (d agedShard) compare(o agedShard) int {
 	if c := d.epoch.Compare(o.epoch); c != 0 {
 		return c
 	}
@@ -33,7 +33,7 @@ func (d dated) compare(o dated) int {
 }
 
 // of returns the shards of a table. The list is valid until the next call.
-func (o *seniority) of(shards *layers[shard]) []dated {
+func (o *shardsByEpoch) of(shards *shardMap[shard]) []agedShard {
 	kept, changed := o.list[:0], o.changed[:0]
 	for _, d := range o.list {
 		switch s := shards.at(d.id); {
@@ -41,20 +41,20 @@ func (o *seniority) of(shards *layers[shard]) []dated {
 		case s.epoch == d.epoch:
 			kept = append(kept, d)
 		default:
-			changed = append(changed, dated{d.id, s.epoch})
+			changed = append(changed, agedShard{d.id, s.epoch})
 		}
 	}
 	if len(kept)+len(changed) != shards.len() { // A layout has come.
 		kept, changed = kept[:0], changed[:0]
 		for id, s := range shards.all() {
-			changed = append(changed, dated{id, s.epoch})
+			changed = append(changed, agedShard{id, s.epoch})
 		}
 	}
-	slices.SortFunc(changed, dated.compare)
+	slices.SortFunc(changed, agedShard.compare)
 	inOrder := len(kept) == 0 || len(changed) == 0 || kept[len(kept)-1].compare(changed[0]) < 0
 	o.list, o.changed = append(kept, changed...), changed
 	if !inOrder {
-		slices.SortFunc(o.list, dated.compare)
+		slices.SortFunc(o.list, agedShard.compare)
 	}
 	return o.list
 }

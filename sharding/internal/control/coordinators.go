@@ -8,18 +8,18 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Examine is the input of [Control] that asks for an [Examined]. It changes nothing.
-type Examine struct {
+// CountShards is the input of [Control] that asks for [ShardCounts]. It changes nothing.
+type CountShards struct {
 	// ID is given back in the answer.
 	ID uint64
 }
 
-// Examined is published to answer an [Examine].
-type Examined struct {
+// ShardCounts is published to answer [CountShards].
+type ShardCounts struct {
 	ID uint64
 	// Kinds describes the kinds whose coordinator runs here, sorted by name: only the node
 	// of the coordinator knows how their shards are.
-	Kinds []Coordinated
+	Kinds []KindCounts
 }
 
 // CoordinatorsKnown is published when what this node knows of the coordinators of its kinds has
@@ -40,8 +40,8 @@ type Coordinator struct {
 	Term protocol.Term
 }
 
-// Coordinated counts the shards of a kind by their phase.
-type Coordinated struct {
+// KindCounts counts the shards of a kind by their phase.
+type KindCounts struct {
 	Kind string
 	// Open counts shards without a home, Serving those at rest in their home, Moving those
 	// on the way into a home, or out of it.
@@ -94,15 +94,15 @@ func (c *Control) tellCoordinators() {
 	c.out.Publish(CoordinatorsKnown{Kinds: c.told})
 }
 
-// examine answers an [Examine].
-func (c *Control) examine(in Examine) {
-	answer := Examined{ID: in.ID}
+// countShards answers [CountShards].
+func (c *Control) countShards(in CountShards) {
+	answer := ShardCounts{ID: in.ID}
 	for _, k := range c.kinds {
 		if k.coord == nil {
 			continue
 		}
 		i := c.Inspect(k.name)
-		answer.Kinds = append(answer.Kinds, Coordinated{Kind: k.name, Open: i.Open, Serving: i.Serving, Moving: i.Moving})
+		answer.Kinds = append(answer.Kinds, KindCounts{Kind: k.name, Open: i.Open, Serving: i.Serving, Moving: i.Moving})
 	}
 	c.out.Publish(answer)
 }

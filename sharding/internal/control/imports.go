@@ -13,8 +13,8 @@ import (
 // carries their questions and answers, and no further change begins before that is over: so the sets that it begins
 // with are empty.
 //
-//	remembering ──ImportQuestion──> Control ──TakeOver──> Control of the exporter ──ToRemembering──> remembering
-//	remembering <──ToRemembering── Control <──GivenOver── Control <──ImportAnswer── remembering
+//	remembering ──ImportQuestion──> Control ──ImportRequest──> Control of the exporter ──ToRemembering──> remembering
+//	remembering <──ToRemembering── Control <──ImportReply── Control <──ImportAnswer── remembering
 
 // ImportQuestion is the input that the remembering machine of a region has a question, and ImportAnswer that it has an
 // answer for the region of a node.
@@ -30,8 +30,8 @@ type ImportAnswer struct {
 	Given protocol.Given
 }
 
-// TakenOver is the input that nothing is left of what was before a layout.
-type TakenOver struct {
+// ImportFinished is the input that nothing is left of what was before a layout.
+type ImportFinished struct {
 	Kind   string
 	Layout uint16
 }
@@ -42,43 +42,43 @@ type ToRemembering struct {
 	Input protocol.RememberingInput
 }
 
-// TakeOver carries a question. It is not repeated: the machine that asked asks again.
-type TakeOver struct {
+// ImportRequest carries a question. It is not repeated: the machine that asked asks again.
+type ImportRequest struct {
 	Kind string
 	Take protocol.Take
 }
 
-// GivenOver carries an answer. It is not repeated.
-type GivenOver struct {
+// ImportReply carries an answer. It is not repeated.
+type ImportReply struct {
 	Kind  string
 	Given protocol.Given
 }
 
 // KindName returns the name of the kind.
-func (m TakeOver) KindName() string { return m.Kind }
+func (m ImportRequest) KindName() string { return m.Kind }
 
 // KindName returns the name of the kind.
-func (m GivenOver) KindName() string { return m.Kind }
+func (m ImportReply) KindName() string { return m.Kind }
 
-// takeover is what a region knows of the taking over.
-type takeover struct {
-	over bool   // Nothing is left of what was before a layout,
-	than uint16 // which has this number.
+// importState is how far the import has come, as a region knows.
+type importState struct {
+	done   bool   // Nothing is left of what was before the layout.
+	layout uint16 // The number of a layout.
 }
 
 // ask sends a question to the home of the first shard of the present layout, if it is known.
 func (h *host) ask(t protocol.Take) {
 	if home := h.homes.at(h.present().Shard(0)); !home.Node.IsZero() {
-		h.kind.sendBulk(home.Node, TakeOver{Kind: h.cfg.Name, Take: t})
+		h.kind.sendBulk(home.Node, ImportRequest{Kind: h.cfg.Name, Take: t})
 	}
 }
 
 // present returns the layout with the highest number that the region knows of.
-func (h *host) present() protocol.Layout { return h.homes.layers[len(h.homes.layers)-1].Layout }
+func (h *host) present() protocol.Layout { return h.homes.parts[len(h.homes.parts)-1].Layout }
 
-// takenOver notes that nothing is left of what was before a layout, and has the coordinator know.
-func (h *host) takenOver(layout uint16) {
-	h.takeover = takeover{true, layout}
+// importFinished notes that nothing is left of what was before a layout, and has the coordinator know.
+func (h *host) importFinished(layout uint16) {
+	h.imports = importState{true, layout}
 	h.register()
 }
 
@@ -87,8 +87,8 @@ func (h *host) told() uint32 {
 	switch {
 	case !h.cfg.Remembers || h.cfg.Proxy:
 		return 0
-	case h.takeover.over && h.takeover.than == h.present().Number:
-		return 2 + uint32(h.takeover.than)
+	case h.imports.done && h.imports.layout == h.present().Number:
+		return 2 + uint32(h.imports.layout)
 	default:
 		return 1
 	}

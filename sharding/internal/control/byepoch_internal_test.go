@@ -16,8 +16,8 @@ import (
 // Whatever epochs shards get, and whatever layouts come and go, the list is what sorting all of them gives.
 func TestSeniorityIsTheOrderOfEpochs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var shards layers[shard]
-		var o seniority
+		var shards shardMap[shard]
+		var o shardsByEpoch
 		number, next := uint16(0), uint64(1)
 		grow := func() {
 			shards.add(protocol.Layout{Number: number, Shards: uint32(rapid.IntRange(1, 20).Draw(t, "shards"))})
@@ -44,7 +44,7 @@ func TestSeniorityIsTheOrderOfEpochs(t *testing.T) {
 				}
 			},
 			"dropped": func(*rapid.T) {
-				if len(shards.layers) > 1 {
+				if len(shards.parts) > 1 {
 					shards.keep(func(l protocol.Layout) bool { return l.Number == number-1 })
 				}
 			},
@@ -55,11 +55,11 @@ func TestSeniorityIsTheOrderOfEpochs(t *testing.T) {
 				}
 			},
 			"": func(*rapid.T) {
-				var want []dated
+				var want []agedShard
 				for id, s := range shards.all() {
-					want = append(want, dated{id, s.epoch})
+					want = append(want, agedShard{id, s.epoch})
 				}
-				slices.SortFunc(want, dated.compare)
+				slices.SortFunc(want, agedShard.compare)
 				require.Equal(t, want, o.of(&shards))
 			},
 		})
