@@ -31,10 +31,10 @@ const separator = "\x1f"
 // File is the merged content of the files and the environment, with the origin of each
 // value. It is immutable.
 type File struct {
-	loader  Loader
-	named   []source // the files named to Load
+	from    *origin  // nil after Parse
 	files   []string // absolute paths of all files that were examined
 	sum     [sha256.Size]byte
+	written [sha256.Size]byte // what the files alone gave, faults too
 	paths   []string
 	dir     string
 	tree    map[string]any
@@ -46,11 +46,11 @@ type File struct {
 type place struct {
 	file string
 	line int
-	env  bool // the value is text from the environment, to be parsed as the type of its setting
+	text bool // a text that is to be parsed as the type of its setting, such as that of a variable
 }
 
-// A Loader reads files in more formats, or with another environment than that of the
-// process.
+// A Loader reads files in more formats and settings of providers, or with another environment
+// than that of the process.
 type Loader struct {
 	// Environ is the environment as "NAME=value", as [os.Environ] returns it; nil
 	// means none.
@@ -59,6 +59,9 @@ type Loader struct {
 	// Formats are those that are read beside YAML and JSON. One with the end of a name
 	// that is built in is taken in its place.
 	Formats []Format
+
+	// Providers have settings that are in no file.
+	Providers []Provider
 }
 
 // Load reads and merges the files in order, then the variables of the process's
@@ -68,8 +71,13 @@ func Load(paths ...string) (*File, error) {
 	return Loader{Environ: os.Environ()}.Load(paths...)
 }
 
-// Load is the function [Load] with the environment and the formats of l.
+// Load is the function [Load] with the environment, the formats and the providers of l. With a
+// provider no path is needed.
 func (l Loader) Load(paths ...string) (*File, error) {
+	readers, faults := newProviderReaders(l.Providers)
+	if len(faults) > 0 {
+		return nil, faults
+	}
 	named := make([]source, len(paths))
 	for i, path := range paths {
 		abs, err := filepath.Abs(path)
@@ -78,7 +86,15 @@ func (l Loader) Load(paths ...string) (*File, error) {
 		}
 		named[i] = source{name: path, path: abs}
 	}
-	return complete(l.load(named))
+	clone := Loader{Environ: slices.Clone(l.Environ), Formats: slices.Clone(l.Formats), Providers: slices.Clone(l.Providers)}
+	return complete((&origin{clone, named, readers}).load())
+}
+
+// origin is what a File was read from, in the order in which it is merged.
+type origin struct {
+	loader  Loader
+	files   []source // The files named to Load.
+	readers []*providerReader
 }
 
 // complete returns no File when there is an error.
@@ -89,25 +105,38 @@ func complete(f *File, err error) (*File, error) {
 	return f, nil
 }
 
-// load reads files. With an error it returns a File without content, which knows the
+// load reads all of it. With an error it returns a File without content, which knows the
 // examined files.
-func (l Loader) load(named []source) (*File, error) {
-	if len(named) == 0 {
-		return nil, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
+func (s *origin) load() (*File, error) {
+	f := &File{from: s}
+	if len(s.files)+len(s.readers) == 0 {
+		return f, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
 	}
-	r := reader{formats: l.Formats}
-	for _, s := range named {
-		r.source(s)
+	r := reader{formats: s.loader.Formats}
+	for _, named := range s.files {
+		r.source(named)
 	}
-	f := &File{loader: Loader{Environ: slices.Clone(l.Environ), Formats: slices.Clone(l.Formats)}, named: named, files: r.files, dir: filepath.Dir(named[0].path)}
-	return f, f.merge(r.docs, r.faults)
+	f.written = sumOf(r.docs, r.faults)
+	for _, l := range s.readers {
+		doc, faults := l.read(readTimeout)
+		if r.faults = append(r.faults, faults...); len(faults) == 0 {
+			r.docs = append(r.docs, doc)
+		}
+	}
+	if f.files = r.files; len(s.files) > 0 {
+		f.dir = filepath.Dir(s.files[0].path)
+	}
+	return f, f.merge(r.docs, r.faults, s.loader.Environ)
 }
 
-// Reload reads the same files again, with the environment with which f was loaded. The
+// Reload reads the same files and providers again, with the environment with which f was loaded. The
 // result is independent of f: it keeps no key that was deleted. After [Parse] it
 // returns an error.
 func (f *File) Reload() (*File, error) {
-	return complete(f.loader.load(f.named))
+	if f.from == nil {
+		return nil, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
+	}
+	return complete(f.from.load())
 }
 
 // Parse reads one document that is not in a file, under the given name, which
@@ -121,38 +150,36 @@ func Parse(name string, data []byte, given ...Format) (*File, error) {
 		})
 	}
 	f := &File{}
-	if err := f.merge([]document{doc}, faults); err != nil {
+	if err := f.merge([]document{doc}, faults, nil); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
 // merge lays the documents and the environment over one another.
-func (f *File) merge(docs []document, faults Errors) error {
-	vars, stray, errs := variables(f.loader.Environ)
+func (f *File) merge(docs []document, faults Errors, environ []string) error {
+	vars, stray, errs := variables(environ)
 	if faults = append(faults, errs...); len(faults) > 0 {
 		return faults
 	}
 	f.sources, f.stray = map[string]place{}, stray
 	k := koanf.New(separator)
-	sum := sha256.New()
 	for _, doc := range docs {
 		if err := k.Load(confmap.Provider(doc.tree, ""), nil); err != nil {
 			return Errors{{File: doc.name, Reason: oneLine(err.Error()), Err: ErrSyntax}}
 		}
 		f.paths = append(f.paths, doc.name)
-		fmt.Fprintf(sum, "%q %d\n%s", doc.name, len(doc.data), doc.data)
 		for path, line := range doc.lines {
-			f.sources[path] = place{file: doc.name, line: line}
+			f.sources[path] = place{file: doc.name, line: line, text: doc.text}
 		}
 	}
-	sum.Sum(f.sum[:0])
+	f.sum = sumOf(docs, nil)
 	byName := map[string]variable{}
 	lines := make([]string, 0, len(vars))
 	for _, v := range vars {
 		byName[v.name] = v
 		lines = append(lines, v.name+"="+v.value)
-		f.sources[strings.Join(v.path, separator)] = place{file: "$" + v.name, env: true}
+		f.sources[strings.Join(v.path, separator)] = place{file: "$" + v.name, text: true}
 	}
 	overrides := env.Provider(separator, env.Opt{
 		EnvironFunc:   func() []string { return lines },
@@ -165,13 +192,24 @@ func (f *File) merge(docs []document, faults Errors) error {
 	return nil
 }
 
+// sumOf returns a hash of what was read.
+func sumOf(docs []document, faults Errors) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, doc := range docs {
+		fmt.Fprintf(h, "%q %d\n%s", doc.name, len(doc.data), doc.data)
+	}
+	fmt.Fprint(h, faults)
+	h.Sum(sum[:0])
+	return sum
+}
+
 // Dir returns the absolute directory of the first file. Relative paths inside the
-// configuration are relative to it, whichever file they are in. It is empty after
-// [Parse].
+// configuration are relative to it, wherever they come from. It is empty after
+// [Parse] and without files.
 func (f *File) Dir() string { return f.dir }
 
 // Paths returns the merged files in order, an included file before the file that
-// includes it.
+// includes it, then the names of the providers.
 func (f *File) Paths() []string { return slices.Clone(f.paths) }
 
 // Resolve returns path as it is when it is absolute or empty, and relative to

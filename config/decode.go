@@ -105,15 +105,15 @@ func (d *decoder) fault(path []string, class error, reason string) {
 // value decodes one value. The target holds its default; maps and pointers in the
 // target are copied before they are changed, since the caller still owns them.
 func (d *decoder) value(target reflect.Value, value any, path []string) {
-	fromEnv := false
+	asText := false
 	if p, ok := d.file.sources[strings.Join(path, separator)]; ok {
-		fromEnv = p.env
+		asText = p.text
 	}
 	if value = plain(value); value == nil {
 		d.null(target, path)
 		return
 	}
-	if text, ok := value.(string); ok && fromEnv && isCompound(target.Type()) {
+	if text, ok := value.(string); ok && asText && isCompound(target.Type()) {
 		d.compoundText(target, text, path)
 		return
 	}
@@ -142,9 +142,9 @@ func (d *decoder) value(target reflect.Value, value any, path []string) {
 	case reflect.Slice:
 		d.list(target, value, path)
 	case reflect.Interface:
-		target.Set(reflect.ValueOf(free(value, fromEnv)))
+		target.Set(reflect.ValueOf(free(value, asText)))
 	default:
-		if reason := setScalar(target, value, fromEnv); reason != "" {
+		if reason := setScalar(target, value, asText); reason != "" {
 			d.fault(path, ErrBadValue, reason)
 		}
 	}
@@ -170,15 +170,18 @@ func isCompound(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Struct
 }
 
-// compoundText decodes the text of an environment variable into a list. Maps are
-// refused, since their entries have variables of their own.
+// compoundText decodes a text, such as that of a variable, into a list. Maps are refused.
 func (d *decoder) compoundText(target reflect.Value, text string, path []string) {
 	t := target.Type()
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t.Kind() != reflect.Slice {
-		d.fault(path, ErrBadValue, "is a group of settings, which have variables of their own")
+		reason := "is a group of settings, and cannot be one text"
+		if strings.HasPrefix(d.file.at(path).file, "$") {
+			reason = "is a group of settings, which have variables of their own"
+		}
+		d.fault(path, ErrBadValue, reason)
 		return
 	}
 	items, reason := splitList(text)
@@ -189,10 +192,10 @@ func (d *decoder) compoundText(target reflect.Value, text string, path []string)
 	fresh := reflect.MakeSlice(t, len(items), len(items))
 	for i, item := range items {
 		if isCompound(t.Elem()) {
-			d.fault(path, ErrBadValue, "is a list of groups, which cannot be set by a variable")
+			d.fault(path, ErrBadValue, "is a list of groups, which cannot be set by one text")
 			return
 		}
-		e := decoder{file: &File{sources: map[string]place{"": {env: true}}}}
+		e := decoder{file: &File{sources: map[string]place{"": {text: true}}}}
 		e.value(fresh.Index(i), item, nil)
 		for _, fault := range e.faults {
 			d.fault(path, fault.Err, fmt.Sprintf("item %d: %s", i+1, fault.Reason))
@@ -238,9 +241,9 @@ func splitList(text string) (items []string, reason string) {
 
 // free returns the value for a field of type any: text from the environment is parsed
 // as a YAML scalar, so that a number becomes one.
-func free(value any, fromEnv bool) any {
+func free(value any, asText bool) any {
 	text, ok := value.(string)
-	if !ok || !fromEnv {
+	if !ok || !asText {
 		return value
 	}
 	var node yaml.Node

@@ -1,11 +1,11 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config reads YAML and JSON files and the environment into typed,
-// strictly checked structs, and reports everything that is wrong at once.
+// Package config reads YAML and JSON files, providers of koanf and the environment into
+// typed, strictly checked structs, and reports everything that is wrong at once.
 //
 //	base.yaml ─┐
-//	site.json ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
+//	etcd, …   ─┼─ Load ──▶ File ── Decode ──▶ defaults overwritten, validated
 //	QUORATE_… ─┘  syntax,          unknown keys, bad values, Validate errors:
 //	              duplicates       one list, each with place, key, nearest key
 //
@@ -88,6 +88,14 @@
 // files in all, and never in a circle. The key $schema at the top, by which
 // editors find the schema of a JSON file, is ignored.
 //
+// # Providers
+//
+// A [Loader] has settings of koanf's providers as further layers, see [Provider]: they are
+// held to the same rules as files, and faults name the provider and the key. One that
+// fails, or does not answer for ten seconds, is a fault like a file that is not there: the
+// loading fails, and when it happens later, to [File.Reload] or [File.Watch], that is the
+// error, and what was loaded before counts on.
+//
 // # Environment
 //
 // A variable overrides one key. After the prefix QUORATE_, two underscores
@@ -107,8 +115,9 @@
 //
 // Decode changes its target only if it returns nil. The same input gives the same
 // errors in the same order. A [File] is immutable, and safe for concurrent use.
-// Only the named files, what they include, and the environment are read, and no
-// goroutine is started, but by [File.Watch]; that one ends with [Watcher.Close].
+// Only the named files, what they include, the providers and the environment are read.
+// No goroutine is started, but by [File.Watch], which ends with [Watcher.Close], and for a
+// question to a provider, which ends with its answer.
 // Reloading means loading again, see [File.Reload]: a fresh File never keeps a key
 // that was deleted from its source.
 package config

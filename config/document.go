@@ -33,6 +33,7 @@ type document struct {
 	tree     map[string]any
 	lines    map[string]int // line of each key and list item, by joined path
 	includes []string       // the files in its include list
+	text     bool           // its texts become what their settings need, see [Provider]
 }
 
 // directory is where files are opened: the file system, or a part of it.

@@ -22,7 +22,7 @@ import (
 // target's type; a value from a file must already have that type, because a number
 // that was meant as text has often lost something in the file format (1.10 is 1.1). It
 // returns why the value does not fit, or "".
-func setScalar(target reflect.Value, value any, fromEnv bool) string {
+func setScalar(target reflect.Value, value any, asText bool) string {
 	if target.Type() == durationType {
 		d, reason := duration(value)
 		if reason == "" { // After a fault the default stays, so that later checks do not complain of a zero that is not in the file.
@@ -39,7 +39,7 @@ func setScalar(target reflect.Value, value any, fromEnv bool) string {
 		target.SetString(text)
 	case reflect.Bool:
 		b, ok := value.(bool)
-		if isText && fromEnv {
+		if isText && asText {
 			b, ok = text == "true", text == "true" || text == "false"
 		}
 		if !ok {
@@ -47,17 +47,17 @@ func setScalar(target reflect.Value, value any, fromEnv bool) string {
 		}
 		target.SetBool(b)
 	case reflect.Float32, reflect.Float64:
-		return setFloat(target, value, fromEnv)
+		return setFloat(target, value, asText)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return setUint(target, value, fromEnv)
+		return setUint(target, value, asText)
 	default:
-		return setInt(target, value, fromEnv)
+		return setInt(target, value, asText)
 	}
 	return ""
 }
 
 // whole returns a value as sign and magnitude, which can hold every integer of YAML.
-func whole(value any, fromEnv bool) (negative bool, n uint64, ok bool) {
+func whole(value any, asText bool) (negative bool, n uint64, ok bool) {
 	switch v := value.(type) {
 	case int:
 		return signed(int64(v))
@@ -68,7 +68,7 @@ func whole(value any, fromEnv bool) (negative bool, n uint64, ok bool) {
 	case uint:
 		return false, uint64(v), true
 	case string:
-		if !fromEnv {
+		if !asText {
 			return false, 0, false
 		}
 		if i, err := strconv.ParseInt(v, 10, 64); err == nil {
@@ -87,8 +87,8 @@ func signed(v int64) (negative bool, n uint64, ok bool) {
 	return false, uint64(v), true
 }
 
-func setInt(target reflect.Value, value any, fromEnv bool) string {
-	negative, n, ok := whole(value, fromEnv)
+func setInt(target reflect.Value, value any, asText bool) string {
+	negative, n, ok := whole(value, asText)
 	if !ok {
 		return notWhole(value)
 	}
@@ -105,8 +105,8 @@ func setInt(target reflect.Value, value any, fromEnv bool) string {
 	return ""
 }
 
-func setUint(target reflect.Value, value any, fromEnv bool) string {
-	negative, n, ok := whole(value, fromEnv)
+func setUint(target reflect.Value, value any, asText bool) string {
+	negative, n, ok := whole(value, asText)
 	if !ok {
 		return notWhole(value)
 	}
@@ -146,19 +146,19 @@ func unquoted(value any) string {
 	return ""
 }
 
-func setFloat(target reflect.Value, value any, fromEnv bool) string {
+func setFloat(target reflect.Value, value any, asText bool) string {
 	var x float64
 	switch v := value.(type) {
 	case float64:
 		x = v
 	case string:
 		parsed, err := strconv.ParseFloat(v, 64)
-		if !fromEnv || err != nil {
+		if !asText || err != nil {
 			return wrongType("a number", value) + unquoted(value)
 		}
 		x = parsed
 	default:
-		negative, n, ok := whole(value, fromEnv)
+		negative, n, ok := whole(value, asText)
 		if !ok {
 			return wrongType("a number", value)
 		}

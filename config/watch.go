@@ -5,6 +5,7 @@ package config
 
 import (
 	"context"
+	"crypto/sha256"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,9 +15,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Watching: a Watcher has the directories of all files watched for changes, and also
-// polls. After a change it waits until writing pauses, reads all files, and reads
-// again until two readings agree; only then it reports (look).
+// Watching: a Watcher has the directories of all files watched for changes, and the
+// providers that can be, and also polls. After a change it waits until writing pauses,
+// reads everything, and reads again until two readings agree; only then it reports (look).
 
 const (
 	// settleAfter is how long the files must be unchanged before they are read, so
@@ -40,13 +41,14 @@ type Watcher struct {
 	events  *fsnotify.Watcher
 	watched []string // The directories that report changes.
 	poll    time.Duration
+	reports chan struct{} // A provider has reported a change; holds one.
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 }
 
-// Watch reports each change of the files that f was read from, and of the files that
-// they include, compared with the content of f. A change is a different content: files
-// that are written anew with the same content are no change.
+// Watch reports each change of the files that f was read from, of the files that
+// they include, and of the providers, compared with the content of f. A change is a
+// different content: files that are written anew with the same content are no change.
 //
 // Notify is called with the results of [File.Reload]: the new File, or an error, such
 // as that of a half-written file; the next good content is then reported again, even
@@ -55,7 +57,12 @@ type Watcher struct {
 // write, so that a burst of writes is one call; while writing does not end, every two
 // and a half seconds. Files replaced by renaming and through symbolic links (as
 // Kubernetes does with mounted directories) are followed. Where the file system
-// reports no changes, the files are read every ten seconds.
+// reports no changes, the files are read every ten seconds. So are providers, but for
+// those that have a method Watch to report changes, as koanf's provider of files has,
+// and Unwatch to end that: these are read at once too.
+//
+// A provider that does not answer any more is such an error. What was read before stays
+// in force, until it answers again.
 //
 // The files are read again until two readings agree with no write in between, so that
 // a change during a reading does not mix two contents. A file that is written in place
@@ -64,8 +71,8 @@ type Watcher struct {
 // The Watcher must be closed. A File that [Parse] returned has no files, and cannot be
 // watched.
 func (f *File) Watch(notify func(*File, error)) (*Watcher, error) {
-	if len(f.named) == 0 {
-		return nil, Errors{{Reason: "only files can be watched", Err: ErrRead}}
+	if f.from == nil {
+		return nil, Errors{{Reason: "only files and providers can be watched", Err: ErrRead}}
 	}
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -74,9 +81,15 @@ func (f *File) Watch(notify func(*File, error)) (*Watcher, error) {
 	return watch(f, notify, events, pollInterval), nil
 }
 
+// watchable is a provider that reports changes until it is told to end that.
+type watchable interface {
+	Watch(report func(event any, err error)) error
+	Unwatch() error
+}
+
 // watch starts a watcher. Without events it only polls.
 func watch(f *File, notify func(*File, error), events *fsnotify.Watcher, poll time.Duration) *Watcher {
-	w := &Watcher{notify: notify, file: f, last: digest(f, nil), events: events, poll: poll}
+	w := &Watcher{notify: notify, file: f, last: digest(f, nil), events: events, poll: poll, reports: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.follow(f.files) // Before the first look, so that no change in between is missed.
@@ -101,6 +114,7 @@ func (w *Watcher) run(ctx context.Context) {
 		defer w.events.Close() //nolint:errcheck // Nothing that is still needed is lost.
 		changed, failed = w.events.Events, w.events.Errors
 	}
+	defer w.watchProviders()()
 	poll := time.NewTicker(w.poll)
 	defer poll.Stop()
 	w.look(ctx, changed) // For changes between the reading of f and the watching.
@@ -110,9 +124,33 @@ func (w *Watcher) run(ctx context.Context) {
 			return
 		case <-changed:
 		case <-failed: //nolint:errcheck // Reports may be lost; all files are read anyway.
+		case <-w.reports:
 		case <-poll.C:
 		}
 		w.look(ctx, changed)
+	}
+}
+
+// watchProviders has the providers that can report changes do so. The result ends that.
+func (w *Watcher) watchProviders() (end func()) {
+	var watched []watchable
+	for _, l := range w.file.from.readers {
+		if p, ok := l.Source.(watchable); ok && p.Watch(w.report) == nil {
+			watched = append(watched, p)
+		} // Another one is polled.
+	}
+	return func() {
+		for _, p := range watched {
+			_ = p.Unwatch() // Nothing listens any more.
+		}
+	}
+}
+
+// report has everything read. Providers call it from goroutines of theirs.
+func (w *Watcher) report(any, error) {
+	select {
+	case w.reports <- struct{}{}:
+	default:
 	}
 }
 
@@ -136,19 +174,21 @@ func settle(ctx context.Context, changed <-chan fsnotify.Event) {
 	}
 }
 
-// look reads the files, and reports them if they differ from the last report and are
-// still the same after settling, when no program is likely to be writing.
+// look reads everything, and reports it if it differs from the last report and the files are
+// still the same after settling, when no program is likely to be writing. An answer of a
+// provider is a whole: what it says now counts, however often that changes.
 func (w *Watcher) look(ctx context.Context, changed <-chan fsnotify.Event) {
-	before := w.last
+	settled := false
+	var before [sha256.Size]byte
 	for ctx.Err() == nil {
-		file, err := w.file.loader.load(w.file.named)
+		file, err := w.file.from.load()
 		found := digest(file, err)
 		w.follow(file.files)
 		switch {
 		case found == w.last:
 			return
-		case found != before:
-			before = found
+		case !settled || file.written != before:
+			settled, before = true, file.written
 			settle(ctx, changed)
 			continue
 		case err != nil:
