@@ -133,7 +133,7 @@ type Extensions struct {
 	Sections []config.Section
 
 	// Options are those with which the program starts the node. Only those count that give
-	// it something to link, [WithMetrics] for instance: what a file asks for besides is
+	// it settings of a provider, or something to link, [WithMetrics] for instance: what a file asks for besides is
 	// refused.
 	Options []Option
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/knadh/koanf/v2"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -85,6 +86,7 @@ type Option func(*options)
 type options struct {
 	files      []string
 	formats    []config.Format
+	providers  []config.Provider
 	config     *Config
 	sections   []ownSection
 	methods    []linkedChoice[discovery.Discovery]
@@ -131,8 +133,29 @@ func WithFile(path string) Option { return func(o *options) { o.files = append(o
 // config/toml. Without it they are YAML or JSON. It may be given several times.
 func WithFormat(f config.Format) Option { return func(o *options) { o.formats = append(o.formats, f) } }
 
+// WithProvider has settings of a provider of koanf lie over those of the files: of a key of
+// etcd, of flags, of values of the program. Faults name it in the place of a file; it may be
+// given several times, the later over the earlier. With it no file is needed. The parser is
+// that of what the provider's ReadBytes gives, nil if its Read gives maps; [config.Provider]
+// tells how values are read then, and how long a provider may take. A provider that fails
+// keeps the node from starting; when it fails later, the node goes on with what it has and
+// logs that. Where section reload has watch, providers are watched like files.
+func WithProvider(name string, p koanf.Provider, parser koanf.Parser) Option {
+	return withProvider(config.Provider{Name: name, Source: p, Parser: parser})
+}
+
+// WithKoanf is [WithProvider] for what an instance of koanf has, all of which counts as
+// settings of the node and of the sections of the program: a key that is none is refused. Give
+// the node's part of a larger configuration, such as k.Cut("cluster"). The instance may be
+// changed while the node runs; [Node.Reload] takes that over.
+func WithKoanf(k *koanf.Koanf) Option { return withProvider(config.Koanf("koanf", k)) }
+
+func withProvider(p config.Provider) Option {
+	return func(o *options) { o.providers = append(o.providers, p) }
+}
+
 // WithConfig uses a configuration made in code; start from [Default]. The environment is
-// then ignored, and a file besides is an error.
+// then ignored, and a file or a provider besides is an error.
 func WithConfig(c Config) Option { return func(o *options) { o.config = &c } }
 
 // WithChange changes the configuration after it was read, such as for a flag of the

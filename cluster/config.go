@@ -170,8 +170,11 @@ func (o *options) load() (configuration, *config.File, error) {
 		cfg, err := o.finish(file)
 		return cfg, file, err
 	}
-	if len(o.files) > 0 {
+	switch {
+	case len(o.files) > 0:
 		return configuration{}, nil, fmt.Errorf("cluster: both WithConfig and WithFile(%q) were given: use WithChange to change what a file says", o.files[0])
+	case len(o.providers) > 0:
+		return configuration{}, nil, fmt.Errorf("cluster: both WithConfig and the provider %q were given: use WithChange to change what a provider says", o.providers[0].Name)
 	}
 	cfg := configuration{Config: *o.config}
 	o.change(&cfg)
@@ -179,9 +182,9 @@ func (o *options) load() (configuration, *config.File, error) {
 	return cfg, nil, err
 }
 
-// loader reads files with the environment of the process.
+// loader reads files and providers with the environment of the process.
 func (o *options) loader() config.Loader {
-	return config.Loader{Environ: os.Environ(), Formats: o.formats}
+	return config.Loader{Environ: os.Environ(), Formats: o.formats, Providers: o.providers}
 }
 
 // finish makes a configuration of the files, with the changes of the program, which are

@@ -3,6 +3,8 @@ module github.com/quorate/quorate/cluster
 go 1.26.0
 
 require (
+	github.com/knadh/koanf/providers/confmap v1.0.1
+	github.com/knadh/koanf/v2 v2.4.1
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/ddata v0.0.0
@@ -45,9 +47,7 @@ require (
 	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/knadh/koanf/maps v0.1.2 // indirect
-	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
 	github.com/knadh/koanf/providers/env/v2 v2.0.2 // indirect
-	github.com/knadh/koanf/v2 v2.4.1 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
 	github.com/quorate/quorate/client v0.0.0 // indirect
