@@ -34,8 +34,9 @@ type Provider struct {
 	// Name stands in faults where the path of a file stands. It is not empty, and no other provider of the loader has it.
 	Name string
 
-	// Source is asked when the settings are loaded or reloaded, from one goroutine at a time. It has ten seconds for an
-	// answer, and is asked no further question before it has answered.
+	// Source has groups as maps; see [Flat] and [Document] for stores of keys. It is asked when the settings are
+	// loaded or reloaded, from one goroutine at a time. It has ten seconds for an answer, and is asked no further
+	// question before it has answered.
 	Source koanf.Provider
 
 	// Parser reads the bytes that Source gives. Nil: Source gives the settings as maps.

@@ -184,6 +184,34 @@ func TestAnInstanceOfKoanf(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Stores of keys have no groups.
+func TestStoresOfKeys(t *testing.T) {
+	store := map[string]any{"bank/name": "n", "bank/port/one/number": "7", "bank/port/": "", "bank/": ""}
+	file, err := provided(config.Provider{Name: "store", Source: config.Flat(gives(store), "bank/", "/")})
+	require.NoError(t, err)
+	var s settingsOfProviders
+	require.NoError(t, file.Decode("", &s))
+	require.Equal(t, "n", s.Name)
+	require.EqualValues(t, 7, s.Port["one"].Number)
+	file, err = provided(config.Provider{Name: "store", Source: config.Document(gives(map[string]any{"a": "name: x", "b": []byte("n: 1")}), "a"), Parser: yamlParser{}})
+	require.NoError(t, err)
+	require.NoError(t, file.Decode("", &s))
+	require.Equal(t, "x", s.Name)
+	for want, p := range map[string]config.Provider{
+		`store: the key "name" does not begin with "bank/"`:          {Source: config.Flat(gives(map[string]any{"name": "x"}), "bank/", "/")},
+		`store: the key "a/b" has a value, or is below one that has`: {Source: config.Flat(gives(map[string]any{"a": "x", "a/b": "y"}), "", "/")},
+		`store: the key "a" has a group already`:                     {Source: config.Flat(gives(map[string]any{"a": map[string]any{"c": 1}, "a-b": 1}), "", "-")},
+		`store: there is no key "c"`:                                 {Source: config.Document(gives(store), "c"), Parser: yamlParser{}},
+		`store: the key "c" has a int, and no text`:                  {Source: config.Document(gives(map[string]any{"c": 1}), "c"), Parser: yamlParser{}},
+		`store: the text under the key "c" needs a parser`:           {Source: config.Document(gives(store), "c")},
+		"store: unsupported operation":                               {Source: config.Flat(gives(store), "", "/"), Parser: yamlParser{}},
+	} {
+		p.Name = "store"
+		_, err := provided(p)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // A provider gives the same as a file with the same text.
 func TestAProviderIsReadAsAFileIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

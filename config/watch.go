@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"github.com/knadh/koanf/v2"
 )
 
 // Watching: a Watcher has the directories of all files watched for changes, and the
@@ -135,7 +136,11 @@ func (w *Watcher) run(ctx context.Context) {
 func (w *Watcher) watchProviders() (end func()) {
 	var watched []watchable
 	for _, l := range w.file.from.readers {
-		if p, ok := l.Source.(watchable); ok && p.Watch(w.report) == nil {
+		source := l.Source
+		if of, ok := source.(interface{ inner() koanf.Provider }); ok {
+			source = of.inner()
+		}
+		if p, ok := source.(watchable); ok && p.Watch(w.report) == nil {
 			watched = append(watched, p)
 		} // Another one is polled.
 	}
