@@ -44,7 +44,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
 		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is neither built in (phi-accrual, deadline) nor the name of a plugin`},
 		"plugin of no policy":        {[]string{name, here, "plugins: {x: {policy: weather, path: /bin/x, unpinned: true}}"}, nil, `:3: plugins.x.policy: "weather" is none of [downing allocation failure-detector join-decider discovery]`},
-		"variable of a shell":        {[]string{name, `node: {address: "${POD_IP}:7946"}`}, nil, `:2: node.address: "${POD_IP}:7946" has the variable ${POD_IP}, and nothing replaces it in a file: write the value, or take the key out and set QUORATE_NODE__ADDRESS in the environment`},
+		"variable of a shell":        {[]string{name, `node: {address: "${POD_IP}:7946"}`}, nil, `:2: node.address: "${POD_IP}:7946" has the variable ${POD_IP}, and nothing replaces it in a file: write ${env:POD_IP} for a variable of the environment, or take the key out and set QUORATE_NODE__ADDRESS`},
 		"variable in a list":         {[]string{name, here, "membership: {seed-nodes: ['127.0.0.1:7946', '$(SEED):7946']}"}, nil, `:3: membership.seed-nodes: "$(SEED):7946" has the variable $(SEED)`},
 		"variable in a map":          {[]string{name, here, "membership: {min-nr-of-members-of-role: {'${ROLE}': 1}}"}, nil, ""},
 		"no variable":                {[]string{"cluster: {name: 'a$b'}", here}, nil, ""},

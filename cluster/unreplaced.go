@@ -28,7 +28,7 @@ func unreplaced(c Config) error {
 	eachText(reflect.ValueOf(c), "", func(key, text string) {
 		if found := variable.FindString(text); found != "" && !strings.HasPrefix(key, "plugins.") {
 			name := "QUORATE_" + strings.ReplaceAll(strings.ToUpper(strings.ReplaceAll(key, "-", "_")), ".", "__")
-			faults = append(faults, field.Errorf(key, "%q has the variable %s, and nothing replaces it in a file: write the value, or take the key out and set %s in the environment", field.Clip(text), found, name))
+			faults = append(faults, field.Errorf(key, "%q has the variable %s, and nothing replaces it in a file: write ${env:%s} for a variable of the environment, or take the key out and set %s", field.Clip(text), found, strings.Trim(found, "${}()"), name))
 		}
 	})
 	return errors.Join(faults...)

@@ -39,6 +39,7 @@ type File struct {
 	dir     string
 	tree    map[string]any
 	sources map[string]place // by joined path
+	secrets []secret         // what took the place of references
 	stray   []variable       // environment variables whose names have no level separator
 }
 
@@ -126,7 +127,10 @@ func (s *origin) load() (*File, error) {
 	if f.files = r.files; len(s.files) > 0 {
 		f.dir = filepath.Dir(s.files[0].path)
 	}
-	return f, f.merge(r.docs, r.faults, s.loader.Environ)
+	if err := f.merge(r.docs, r.faults, s.loader.Environ); err != nil {
+		return f, err
+	}
+	return f, f.refer(s.loader.Environ)
 }
 
 // Reload reads the same files and providers again, with the environment with which f was loaded. The
@@ -141,7 +145,7 @@ func (f *File) Reload() (*File, error) {
 
 // Parse reads one document that is not in a file, under the given name, which
 // is used in errors and whose end tells the format: YAML, JSON or one of those given.
-// Dir is empty, no environment is applied, and nothing can be included.
+// Dir is empty, no environment is applied, and nothing can be included or referred to.
 func Parse(name string, data []byte, given ...Format) (*File, error) {
 	doc, faults := scan(name, data, given)
 	if len(doc.includes) > 0 {
@@ -153,7 +157,7 @@ func Parse(name string, data []byte, given ...Format) (*File, error) {
 	if err := f.merge([]document{doc}, faults, nil); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return complete(f, f.refer(nil))
 }
 
 // merge lays the documents and the environment over one another.
@@ -190,6 +194,17 @@ func (f *File) merge(docs []document, faults Errors, environ []string) error {
 	}
 	f.tree = k.Raw()
 	return nil
+}
+
+// refer puts texts in the place of references.
+func (f *File) refer(environ []string) error {
+	r := references{of: f, environ: environ, known: map[string]string{}}
+	r.replaceAll(f.tree, nil)
+	for _, s := range f.secrets {
+		f.sum = sha256.Sum256(fmt.Appendf(f.sum[:], "%q %q", s.name, s.text))
+		f.written = sha256.Sum256(fmt.Appendf(f.written[:], "%q %q", s.name, s.text))
+	}
+	return r.faults.orNil()
 }
 
 // sumOf returns a hash of what was read.

@@ -62,7 +62,7 @@ func (f *File) decode(first Section, beside []Section) error {
 		}
 	}
 	d.validate(main.fresh, main.path())
-	if err := sorted(d.faults, f.paths).orNil(); err != nil {
+	if err := sorted(f.hide(d.faults), f.paths).orNil(); err != nil {
 		return err
 	}
 	for _, t := range append(d.beside, main) {

@@ -96,6 +96,17 @@
 // loading fails, and when it happens later, to [File.Reload] or [File.Watch], that is the
 // error, and what was loaded before counts on.
 //
+// # References
+//
+// In any text, ${file:PATH} stands for the content of a file, without the line break at
+// its end, and ${env:NAME} for a variable of the environment: for passwords and tokens,
+// which do not belong into a file of settings. A path is relative to [File.Dir]; a file
+// is UTF-8 of at most 64 KiB. References are replaced when all layers are merged, once:
+// what one stands for is no reference. Where it is the whole value, the text becomes what
+// the setting needs. $${file:PATH} is the text without its first character. Faults do
+// not show what a reference stands for. [File.Reload] reads it again, and a [Watcher]
+// follows the files.
+//
 // # Environment
 //
 // A variable overrides one key. After the prefix QUORATE_, two underscores

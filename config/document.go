@@ -50,31 +50,40 @@ func read(dir directory, path, name string, given []Format) ([]byte, *Error) {
 	if _, fault := parserOf(name, given); fault != nil {
 		return nil, fault
 	}
+	data, reason := content(dir, path, maxSizeBytes)
+	if reason != "" {
+		return nil, fault(reason)
+	}
+	return data, nil
+}
+
+// content returns up to a byte more than limit of a regular file, or why it cannot be read.
+func content(dir directory, path string, limit int64) (data []byte, reason string) {
 	info, err := dir.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fault("no such file")
+		return nil, "no such file"
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fault("permission denied")
+		return nil, "permission denied"
 	case err != nil:
-		return nil, fault(oneLine(err.Error()))
+		return nil, oneLine(err.Error())
 	case info.IsDir():
-		return nil, fault("is a directory, a file is needed")
+		return nil, "is a directory, a file is needed"
 	case !info.Mode().IsRegular():
-		return nil, fault("is not a regular file")
+		return nil, "is not a regular file"
 	}
 	file, err := dir.Open(path)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fault("permission denied")
+		return nil, "permission denied"
 	} else if err != nil {
-		return nil, fault(oneLine(err.Error()))
+		return nil, oneLine(err.Error())
 	}
 	defer file.Close() //nolint:errcheck // Closing a file that was only read loses nothing.
-	data, err := io.ReadAll(io.LimitReader(file, maxSizeBytes+1))
+	data, err = io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
-		return nil, fault(oneLine(err.Error()))
+		return nil, oneLine(err.Error())
 	}
-	return data, nil
+	return data, ""
 }
 
 // scan checks the form of a document and notes where its keys stand.

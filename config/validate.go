@@ -187,7 +187,7 @@ func (f *File) Locate(err error) error {
 	key, reason := field.Of(named)
 	d := decoder{file: f}
 	d.fault(partsOf(key), errors.Join(ErrInvalid, err), oneLine(reason))
-	return d.faults
+	return f.hide(d.faults)
 }
 
 // partsOf returns the parts of a key: names[1] and names.[1] have two.
