@@ -76,7 +76,7 @@ module-check: needs $(BIN)/golangci-lint $(BIN)/lanes
 	$(call step,$(MODULE): format$(COMMA) lint$(COMMA) tree$(COMMA) tidy)
 	$(BIN)/golangci-lint fmt --diff ./$(MODULE)
 	$(BIN)/golangci-lint run ./$(MODULE)/...
-	$(GO) test ./tools/tree
+	$(GO) test -count=1 ./tools/tree ./tools/internal/api
 	GOWORK=off $(GO) -C $(MODULE) build ./...
 	GOWORK=off $(GO) -C $(MODULE) mod tidy -diff
 	$(GO) run ./tools/cmd/release -versions -module $(MODULE)

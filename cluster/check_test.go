@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/downing"
 )
 
 // A configuration that a start would refuse is refused by a check too, at its key and
@@ -39,7 +41,7 @@ func TestACheckRefusesWhatTheStartRefuses(t *testing.T) {
 		"certificate is missing":     {[]string{name, here, "transport: {" + tls("none.pem") + "}"}, nil, "none.pem"},
 		"certificate is none":        {[]string{name, here, "transport: {" + tls(text) + "}"}, nil, ":3: transport.tls.certificate: "},
 		"certificate of management":  {[]string{name, here, "management: {" + tls(dir) + "}"}, nil, ":3: management.tls.certificate: "},
-		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (keep-majority, static-quorum, keep-oldest, manual, down-all`},
+		"unknown downing":            {[]string{name, here, "downing: {strategy: coin}"}, nil, `:3: downing.strategy: "coin" is neither built in (` + strings.Join(downing.BuiltIns().Names(), ", ")},
 		"own downing":                {[]string{name, here, "downing: {strategy: coin}"}, []string{"coin"}, ""},
 		"unknown allocation":         {[]string{name, here, "sharding: {allocation: {strategy: dice}}"}, nil, `:3: sharding.allocation.strategy: "dice" is neither`},
 		"unknown detector":           {[]string{name, here, "membership: {failure-detector: {strategy: mine}}"}, nil, `:3: membership.failure-detector.strategy: "mine" is neither built in (phi-accrual, deadline) nor the name of a plugin`},

@@ -179,8 +179,8 @@ type BuiltIn struct {
 type Catalogue []BuiltIn
 
 // BuiltIns returns the strategies of this package. A new strategy is a row here, its
-// name in the tag of [Config.Strategy], and a field of [Config] for each of its
-// parameters.
+// name in the tag of [Config.Strategy], a field of [Config] for each of its parameters,
+// and a row of the strategies that are under the laws in strategies_test.go.
 func BuiltIns() Catalogue {
 	return Catalogue{
 		{Name: KeepMajorityName, New: func(Config) Immediate { return KeepMajority{} }},

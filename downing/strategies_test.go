@@ -5,6 +5,8 @@ package downing_test
 
 import (
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +52,14 @@ func withCore(members []*gossip.Member) []*gossip.Member {
 		m.Roles = []string{core}
 	}
 	return members
+}
+
+// A strategy that is built in is under all laws of this package.
+func TestEveryBuiltInIsUnderTheLaws(t *testing.T) {
+	for _, b := range downing.BuiltIns() {
+		under := slices.ContainsFunc(strategies(), func(s strategy) bool { return s.name == b.Name || strings.HasPrefix(s.name, b.Name+",") })
+		require.True(t, under, "add %s to strategies() in strategies_test.go, with each of its parameters", b.Name)
+	}
 }
 
 func TestEveryStrategyKeepsTheContract(t *testing.T) {

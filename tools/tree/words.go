@@ -83,7 +83,7 @@ func nouns(r *Repository) ([]Fault, error) {
 }
 
 func unknownWord(r *Repository, at ast.Node, what, noun string) Fault {
-	return r.at(at.Pos(), "%s: %q is in no list: use the field's word (tools/tree/words.txt), or explain it in the glossary of %s",
+	return r.at(at.Pos(), "%s: %q is in no list: if it is the field's word, add it to tools/tree/words.txt; else use that, or explain yours in the glossary of %s",
 		what, noun, architecture)
 }
 

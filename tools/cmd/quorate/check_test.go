@@ -108,7 +108,7 @@ func TestEveryMethodOfTheProjectIsLinked(t *testing.T) {
 	_, _, err := check(command.Own{}, path)
 	names := append(methodNames(t), discovery.MethodStatic)
 	slices.Sort(names)
-	require.ErrorContains(t, err, `the method "nonesuch" is unknown, there are "`+strings.Join(names, `", "`)+`";`)
+	require.ErrorContains(t, err, `the method "nonesuch" is unknown, there are "`+strings.Join(names, `", "`)+`";`, "methods() in check.go has a row for each package below discovery")
 	require.NotErrorIs(t, err, config.ErrNotLinked)
 }
 

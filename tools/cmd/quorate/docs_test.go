@@ -36,7 +36,7 @@ func TestTheFilesOnThePagesAboutDiscoveryAreRight(t *testing.T) {
 		}
 	}
 	for _, name := range methodNames(t) {
-		require.True(t, needed[name], "no block selects %s and has its section", name)
+		require.True(t, needed[name], "no YAML on docs/discovery.md selects %[1]s and has a section discovery-%[1]s: add one", name)
 	}
 }
 
