@@ -348,7 +348,7 @@ func (r *resolver) downAll(nodes []gossip.NodeID, reason string) {
 
 // commandDown downs a member by command.
 func (r *resolver) commandDown(in Down) {
-	member := r.commanded(gossip.NodeID{Address: in.Address, UID: in.UID}, "Down", in.ID)
+	member := r.memberOfCommand(gossip.NodeID{Address: in.Address, UID: in.UID}, "Down", in.ID)
 	if member == nil {
 		return
 	}
@@ -361,7 +361,7 @@ func (r *resolver) commandDown(in Down) {
 	default:
 		notReady = r.passOn(member.Node)
 	}
-	r.answerCommand(Commanded{ID: in.ID, NotReady: notReady})
+	r.answerCommand(CommandAnswered{ID: in.ID, NotReady: notReady})
 }
 
 // commandReason is why a node is down that was downed by command.

@@ -30,7 +30,7 @@ import (
 type booting struct {
 	world *simulation.World
 
-	bootstrapper protocol.Bootstrapper
+	bootstrapper protocol.Bootstrap
 
 	// disks says that nodes remember over their restarts. Without disks a node that ends has
 	// forgotten its cluster, and only one cluster is promised until so many nodes have
@@ -69,7 +69,7 @@ func (b *booting) draw(seed uint64, n int) {
 	}
 	c.StableMargin = between(source, time.Second, 8*time.Second)
 	c.ContactAll = source.IntN(2) == 0
-	b.bootstrapper = protocol.Bootstrapper{Config: c, Limit: c.ResolveTimeout, Asked: source.IntN(3) == 0}
+	b.bootstrapper = protocol.Bootstrap{Config: c, Limit: c.ResolveTimeout, HasDecider: source.IntN(3) == 0}
 	b.disks = source.IntN(3) > 0
 	b.forgotten, b.told = make(map[gossip.Address]bool), make(map[gossip.NodeID]*lookups)
 	b.grouped = source.IntN(3) == 0

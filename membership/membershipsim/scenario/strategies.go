@@ -70,7 +70,7 @@ func (s *Strategies) serve(r *run) {
 		answers.Garble(protocol.CallDowning, membershipsim.GarbleDowning(p.Class()))
 	}
 	if d := s.JoinDecider; d != nil && r.booting != nil {
-		r.booting.bootstrapper.Asked = true
+		r.booting.bootstrapper.HasDecider = true
 		answers.Answer(protocol.CallJoinDecider, func(_ *simulation.Node, request any) (any, error) {
 			return d.Decide(context.Background(), request.(bootstrap.Observations))
 		})

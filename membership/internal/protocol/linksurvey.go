@@ -9,13 +9,14 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// linkage is what follows from broken links between members that have all seen the state.
+// linkSurvey is the part of a [survey] about broken links between members that have all seen the
+// state.
 //
 // While links are broken nothing converges, so that no member becomes up or leaves. One
 // thing must go on all the same: the removal of members that are down, and of their
 // votes. The strategy keeps links that a majority needs only because the votes of the
 // lost members still count, and decides about these links again when they do not.
-type linkage struct {
+type linkSurvey struct {
 	// seen says that every member that takes part has seen the state. This proves, as
 	// convergence does, that all know the last change of the voters.
 	seen bool
@@ -25,8 +26,8 @@ type linkage struct {
 }
 
 // surveyLinks looks at the links of a state after its convergence was determined.
-func (s *surveyor) surveyLinks() {
-	s.surveyed.links = linkage{seen: s.surveyed.converged}
+func (s *surveyBuilder) surveyLinks() {
+	s.surveyed.links = linkSurvey{seen: s.surveyed.converged}
 	if s.surveyed.converged || len(s.state.Unreachable()) == 0 {
 		return
 	}
@@ -34,7 +35,7 @@ func (s *surveyor) surveyLinks() {
 	if blockers.NotMember || blockers.Unstamped || len(blockers.Unseen) > 0 {
 		return
 	}
-	s.surveyed.links = linkage{seen: true, hub: hubOf(s.state)}
+	s.surveyed.links = linkSurvey{seen: true, hub: hubOf(s.state)}
 }
 
 // hubOf returns the member that removes the members that are down from a state with
@@ -70,7 +71,7 @@ func hubOf(s *gossip.State) gossip.NodeID {
 }
 
 // shrink removes the members that are down while links between the others are broken.
-func (l *leading) shrink() {
+func (l *leader) shrink() {
 	if l.surveyed.links.hub != l.self {
 		return
 	}
@@ -84,5 +85,5 @@ func (l *leading) shrink() {
 		return
 	}
 	p.voters = l.votersAfter(p)
-	l.perform(p)
+	l.carryOut(p)
 }

@@ -12,34 +12,33 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Incoming gossip is first: whether it is taken ([spreading.acceptGossip]), and what is
+// Incoming gossip is first: whether it is taken ([gossiper.acceptGossip]), and what is
 // done with a digest, a difference and a whole state. Outgoing gossip follows: news soon
-// after a change ([spreading.push]), a digest from time to time, or a fingerprint in place
-// of it ([spreading.round], [spreading.compare]), the last word of a node
-// ([spreading.spreadWord]).
+// after a change ([gossiper.push]), a digest from time to time, or a fingerprint in place
+// of it ([gossiper.round], [gossiper.compare]), and the state that a node sends before it
+// ends ([gossiper.sendLastState]).
 
 const (
 	// owedMax bounds the answers that one push carries besides the news to random
 	// members: a member that sent news gets back what it lacks.
 	owedMax = 8
 
-	// lastWordFanout is the number of members that a node tells when it learns that it is
-	// down.
+	// lastWordFanout is the number of members to which a node sends its state before it ends.
 	lastWordFanout = 5
 )
 
-// spreading is how news leaves this node, and how that of others is taken.
+// gossiper sends the news of this node to other members, and takes theirs.
 //
 //	change -> wait push-delay -> differences to random members and to those owed
 //	round  -> digest to one random member: repairs what a push lost
 //	          while all have seen the state: a fingerprint with a heartbeat
-type spreading struct {
+type gossiper struct {
 	*core
 
-	contacts   *contacts
+	peers      *gossipPeers
 	monitoring *heartbeats
 	strategies *strategies
-	ending     *ending
+	explainer  *endExplainer
 
 	// known is what each member is believed to know. The belief may be wrong, since
 	// messages get lost; then the member does not understand the difference, and its
@@ -58,8 +57,8 @@ type spreading struct {
 	pushed *gossip.State
 	base   gossip.Digest
 
-	// lastAt is when the last push was, ever whether there was one, armed whether the
-	// timer for the next one runs.
+	// lastAt is when the last push was; ever says that there was one, armed that the timer
+	// for the next one runs.
 	lastAt machine.Instant
 	ever   bool
 	armed  bool
@@ -71,32 +70,34 @@ type spreading struct {
 	asking      bool
 }
 
-func newSpreading(c *core, contacts *contacts, monitoring *heartbeats, strategies *strategies, ending *ending) *spreading {
-	return &spreading{
-		core: c, contacts: contacts, monitoring: monitoring, strategies: strategies, ending: ending,
+func newGossiper(c *core, contacts *gossipPeers, monitoring *heartbeats, strategies *strategies, ending *endExplainer) *gossiper {
+	return &gossiper{
+		core: c, peers: contacts, monitoring: monitoring, strategies: strategies, explainer: ending,
 		known: map[gossip.NodeID]gossip.Digest{}, askedBack: map[gossip.NodeID]machine.Instant{},
 	}
 }
 
-func (s *spreading) forget(n gossip.NodeID) {
+// forget drops what is known of a node that is no member any more.
+func (s *gossiper) forget(n gossip.NodeID) {
 	delete(s.known, n)
 	delete(s.askedBack, n)
 }
 
-func (s *spreading) owe(to gossip.NodeID) {
+// owe notes that the next push goes to a member too, up to owedMax of them.
+func (s *gossiper) owe(to gossip.NodeID) {
 	if !slices.Contains(s.owed, to) && len(s.owed) < owedMax {
 		s.owed = append(s.owed, to)
 	}
 }
 
 // adopt makes a merged state this node's own.
-func (s *spreading) adopt(merged *gossip.State) {
+func (s *gossiper) adopt(merged *gossip.State) {
 	s.state = s.markSeen(merged.Restamp(s.self))
 }
 
 // acceptGossip tells whether gossip of a node is taken. A sender that is no member is
 // told what it must know.
-func (s *spreading) acceptGossip(from gossip.NodeID, what string, cluster gossip.ClusterID) bool {
+func (s *gossiper) acceptGossip(from gossip.NodeID, what string, cluster gossip.ClusterID) bool {
 	switch {
 	case s.phase != phaseMember:
 		s.refuseSilently(RefusedNotReady)
@@ -113,12 +114,12 @@ func (s *spreading) acceptGossip(from gossip.NodeID, what string, cluster gossip
 		s.refuse(from, what, RefusedNotMember, "the sender is not known as a member")
 		return false
 	}
-	s.contacts.hear(from, s.now.Mono)
-	s.ending.heard(from)
+	s.peers.hear(from, s.now.Mono)
+	s.explainer.noteNewsFrom(from)
 	return true
 }
 
-func (s *spreading) receiveStatus(from gossip.NodeID, msg GossipStatus) {
+func (s *gossiper) receiveStatus(from gossip.NodeID, msg GossipStatus) {
 	if !s.acceptGossip(from, "GossipStatus", msg.Digest.Cluster) {
 		return
 	}
@@ -141,12 +142,12 @@ func (s *spreading) receiveStatus(from gossip.NodeID, msg GossipStatus) {
 // otherwise go on sending each other digests for as long as the differences between them
 // are lost or refused, and each round would begin one more such conversation. Rounds
 // repair what is left out.
-func (s *spreading) askBack(to gossip.NodeID, theirs gossip.Digest) {
+func (s *gossiper) askBack(to gossip.NodeID, theirs gossip.Digest) {
 	s.tell(to, s.state.DigestFor(theirs))
 }
 
 // tell sends a member this node's digest, unless it was sent one within a push interval.
-func (s *spreading) tell(to gossip.NodeID, digest gossip.Digest) {
+func (s *gossiper) tell(to gossip.NodeID, digest gossip.Digest) {
 	if last, asked := s.askedBack[to]; asked && s.now.Mono < last.Add(s.cfg.PushInterval) {
 		return
 	}
@@ -154,7 +155,7 @@ func (s *spreading) tell(to gossip.NodeID, digest gossip.Digest) {
 	s.out.Send(to, GossipStatus{Digest: digest})
 }
 
-func (s *spreading) receiveDelta(from gossip.NodeID, msg GossipDelta) {
+func (s *gossiper) receiveDelta(from gossip.NodeID, msg GossipDelta) {
 	if !s.acceptGossip(from, "GossipDelta", msg.Digest.Cluster) {
 		return
 	}
@@ -176,7 +177,7 @@ func (s *spreading) receiveDelta(from gossip.NodeID, msg GossipDelta) {
 	s.oweNews(from, msg.Digest)
 }
 
-func (s *spreading) receiveState(from gossip.NodeID, msg GossipState) {
+func (s *gossiper) receiveState(from gossip.NodeID, msg GossipState) {
 	if !s.acceptGossip(from, "GossipState", msg.State.Cluster()) {
 		return
 	}
@@ -196,7 +197,7 @@ func (s *spreading) receiveState(from gossip.NodeID, msg GossipState) {
 
 // terms returns what this node checks the news of others against. News that it refuses is
 // refused from every sender, since the news does not say which member had it first.
-func (s *spreading) terms() gossip.Terms {
+func (s *gossiper) terms() gossip.Terms {
 	t := gossip.Terms{Now: s.now.Wall, Base: s.surveyed.base, Votes: s.isVoter}
 	if me := s.state.Member(s.self); me != nil && me.Status >= gossip.Up && me.Status < gossip.Leaving {
 		t.Loaded = func(id gossip.StrategyID) bool { return s.strategies.find(id) != nil }
@@ -208,7 +209,7 @@ func (s *spreading) terms() gossip.Terms {
 // The answer leaves with the next push, which merges it with others. A member that lacks
 // only entries of the seen set gets no reply: replying would double the traffic of a
 // large cluster, and would not speed up convergence. Rounds repair what is missed.
-func (s *spreading) oweNews(to gossip.NodeID, digest gossip.Digest) {
+func (s *gossiper) oweNews(to gossip.NodeID, digest gossip.Digest) {
 	switch s.state.CompareDigest(digest) {
 	case gossip.Newer, gossip.Concurrent, gossip.Undecided:
 		s.owe(to)
@@ -217,14 +218,14 @@ func (s *spreading) oweNews(to gossip.NodeID, digest gossip.Digest) {
 }
 
 // sendNews sends a member the difference to what it is believed to know.
-func (s *spreading) sendNews(to gossip.NodeID) {
+func (s *gossiper) sendNews(to gossip.NodeID) {
 	digest := s.state.Digest()
 	s.out.Send(to, GossipDelta{Delta: s.state.DeltaTo(s.believed(to)), Digest: digest})
 	s.known[to] = digest
 }
 
 // believed returns what a member is believed to know.
-func (s *spreading) believed(n gossip.NodeID) gossip.Digest {
+func (s *gossiper) believed(n gossip.NodeID) gossip.Digest {
 	if digest, known := s.known[n]; known {
 		return digest
 	}
@@ -232,7 +233,7 @@ func (s *spreading) believed(n gossip.NodeID) gossip.Digest {
 }
 
 // schedulePush arms the timer for the next push if there is news.
-func (s *spreading) schedulePush() {
+func (s *gossiper) schedulePush() {
 	if len(s.state.Members()) == 1 {
 		s.pushed, s.owed = s.state, nil
 		return
@@ -249,14 +250,14 @@ func (s *spreading) schedulePush() {
 }
 
 // push sends the news to random members and to the members that are owed an answer.
-func (s *spreading) push() {
+func (s *gossiper) push() {
 	s.armed = false
 	if s.phase != phaseMember {
 		return
 	}
 	targets := s.owed
 	if s.pushed != s.state {
-		for _, peer := range s.contacts.peers(s.cfg.PushFanout) {
+		for _, peer := range s.peers.pick(s.cfg.PushFanout) {
 			if !slices.Contains(targets, peer) {
 				targets = append(targets, peer)
 			}
@@ -277,13 +278,13 @@ func (s *spreading) push() {
 }
 
 // knows tells whether a member is believed to know all that this node knows.
-func (s *spreading) knows(node gossip.NodeID) bool {
+func (s *gossiper) knows(node gossip.NodeID) bool {
 	digest, ok := s.known[node]
 	return ok && s.state.CompareDigest(digest) == gossip.Same
 }
 
 // round has one random member compare its state with that of this node.
-func (s *spreading) round() {
+func (s *gossiper) round() {
 	if s.phase != phaseMember {
 		return
 	}
@@ -300,7 +301,7 @@ func (s *spreading) round() {
 		}
 		return
 	}
-	for _, peer := range s.contacts.peers(1) {
+	for _, peer := range s.peers.pick(1) {
 		s.counts.Rounds++
 		s.out.Send(peer, GossipStatus{Digest: s.state.Digest()})
 	}
@@ -310,14 +311,14 @@ func (s *spreading) round() {
 // members that count have seen the state, and nobody has shown that there is another one.
 // Whoever has news that this node lacks knows that this node has not seen it, and asks by
 // itself. Where heartbeats are rarer than rounds they would make repairs slow.
-func (s *spreading) isQuiet() bool {
+func (s *gossiper) isQuiet() bool {
 	return !s.unconverged && !s.asking && s.cfg.FailureDetector.HeartbeatInterval <= s.cfg.GossipInterval
 }
 
-// compare looks at the fingerprint that came with a heartbeat. A member whose state differs
-// is sent this node's digest. Nothing is believed of a fingerprint: which of the two lacks
-// something is found by digests.
-func (s *spreading) compare(from gossip.NodeID, theirs gossip.Hash) {
+// compare compares the fingerprint that came with a heartbeat with that of this node's state.
+// If they differ the sender is sent this node's digest: which of the two lacks something is
+// found by digests.
+func (s *gossiper) compare(from gossip.NodeID, theirs gossip.Hash) {
 	if theirs != 0 && s.phase == phaseMember && s.lives(from) && theirs != s.state.Fingerprint() {
 		s.tell(from, s.state.Digest())
 	}
@@ -325,7 +326,7 @@ func (s *spreading) compare(from gossip.NodeID, theirs gossip.Hash) {
 
 // askSoon moves the next round forward: there is news that this node may not take from
 // its sender.
-func (s *spreading) askSoon() {
+func (s *gossiper) askSoon() {
 	if !s.asking {
 		s.asking = true
 		s.out.Arm(timerRound, max(s.now.Mono, s.askedAt.Add(s.cfg.PushInterval)))
@@ -333,7 +334,7 @@ func (s *spreading) askSoon() {
 }
 
 // hurryRounds makes rounds follow quickly while there is no convergence.
-func (s *spreading) hurryRounds() {
+func (s *gossiper) hurryRounds() {
 	unconverged := !s.surveyed.converged && len(s.state.Members()) > 1
 	if unconverged && !s.unconverged && !s.asking {
 		s.out.Arm(timerRound, s.now.Mono.Add(s.cfg.GossipIntervalUnconverged))
@@ -341,11 +342,12 @@ func (s *spreading) hurryRounds() {
 	s.unconverged = unconverged
 }
 
-// spreadWord is what a node sends last: it passes on the state in which it is down, so
-// that the members that decided it need not spread it alone, or in which all exit. Who cannot read it has nobody to
-// ask, so it does not build upon a base, which a node keeps that knows that all had seen a state: others may not know.
-func (s *spreading) spreadWord() {
-	for _, peer := range s.contacts.peers(lastWordFanout) {
+// sendLastState sends the state by which this node ends to some members: the state in which it is down, so that
+// the members that decided that need not spread it alone, or the one in which all exit. A receiver that cannot
+// apply the difference cannot ask this node for more, so the difference does not build upon a base: only nodes
+// that know that all had seen that base keep it.
+func (s *gossiper) sendLastState() {
+	for _, peer := range s.peers.pick(lastWordFanout) {
 		s.out.Send(peer, GossipDelta{Delta: s.state.DeltaWithoutBase(s.believed(peer)), Digest: s.state.Digest()})
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// sightingsMax bounds the sightings that are kept. Without the oldest a voter counts as
-// having cut a node off later than it did, which costs time and nothing else.
-const sightingsMax = 1024
+// pastSeenSetsMax bounds the past seen sets that are kept. Where the oldest are missing, a voter
+// counts as having cut a node off later than it did, which costs time and nothing else.
+const pastSeenSetsMax = 1024
 
-// sighting says which members had seen a state that this node held at a moment: so these
-// had held all records of that state.
-type sighting struct {
+// pastSeenSet is the seen set of a state that this node held at a moment: the members in it had
+// held all records of that state.
+type pastSeenSet struct {
 	at      machine.Instant
 	members []*gossip.Member
 	seen    []uint64 // A bit for each member.
 }
 
-func (s sighting) has(i int) bool { return s.seen[i/64]&(1<<(i%64)) != 0 }
+func (s pastSeenSet) has(i int) bool { return s.seen[i/64]&(1<<(i%64)) != 0 }
 
-// noteState takes over what is needed of each state in case that a member is removed.
-func (f *fencing) noteState(prev, next *gossip.State) {
+// noteState notes of each new state what is needed when a member is removed later.
+func (f *fences) noteState(prev, next *gossip.State) {
 	config := next.Config()
 	f.many = f.many || f.isMany(max(len(config.Voters), len(config.Previous)))
 	if !next.SharesRows(prev) {
@@ -44,35 +44,35 @@ func (f *fencing) noteState(prev, next *gossip.State) {
 	}
 }
 
-// noteSeen notes who has seen the state, as long as so many accuse somebody that each
-// member that sees it denies that one its word.
-func (f *fencing) noteSeen() {
+// noteSeen notes who has seen the state, while some member is accused by so many that whoever
+// sees the state gives that member no standing.
+func (f *fences) noteSeen() {
 	if !f.many || len(f.surveyed.denied) == 0 {
-		f.sightings = nil
+		f.pastSeenSets = nil
 		return
 	}
 	members := f.state.Members()
-	s := sighting{at: f.now.Mono, members: members, seen: make([]uint64, (len(members)+63)/64)}
+	s := pastSeenSet{at: f.now.Mono, members: members, seen: make([]uint64, (len(members)+63)/64)}
 	for i, member := range members {
 		if f.state.Seen(member.Node) {
 			s.seen[i/64] |= 1 << (i % 64)
 		}
 	}
-	if len(f.sightings) == sightingsMax {
-		f.sightings = slices.Delete(f.sightings, 0, sightingsMax/2)
+	if len(f.pastSeenSets) == pastSeenSetsMax {
+		f.pastSeenSets = slices.Delete(f.pastSeenSets, 0, pastSeenSetsMax/2)
 	}
-	f.sightings = append(f.sightings, s)
+	f.pastSeenSets = append(f.pastSeenSets, s)
 }
 
-// addSightings adds to the cuts of a node those of voters that are known to have held, at
+// addPastSeenSets adds to the cuts of a node those of voters that are known to have held, at
 // a moment since which they are unchanged, so many records about the node that they deny
 // it their word, whether one of the records is their own or not.
-func (f *fencing) addSightings(by map[gossip.NodeID]machine.Instant, node gossip.NodeID) {
+func (f *fences) addPastSeenSets(by map[gossip.NodeID]machine.Instant, node gossip.NodeID) {
 	since, ok := f.deniedSince(node)
 	if !ok {
 		return
 	}
-	for _, s := range f.sightings {
+	for _, s := range f.pastSeenSets {
 		if s.at < since {
 			continue
 		}
@@ -87,7 +87,7 @@ func (f *fencing) addSightings(by map[gossip.NodeID]machine.Instant, node gossip
 // deniedSince returns since when this node has held enough records about a node,
 // unchanged, for all to deny it their word. The records of members that were removed
 // meanwhile are not among them.
-func (f *fencing) deniedSince(node gossip.NodeID) (machine.Instant, bool) {
+func (f *fences) deniedSince(node gossip.NodeID) (machine.Instant, bool) {
 	var since []machine.Instant
 	for _, c := range f.cuts {
 		if c.record.Subject == node {

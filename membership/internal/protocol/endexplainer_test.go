@@ -19,8 +19,8 @@ import (
 
 // waitsAt makes the node at an address wait where its strategy would end it, so that it
 // hears from the others that it was removed.
-func waitsAt(i int) func(*protocol.Config, *protocol.Deps) {
-	return func(_ *protocol.Config, d *protocol.Deps) {
+func waitsAt(i int) func(*protocol.Config, *protocol.Dependencies) {
+	return func(_ *protocol.Config, d *protocol.Dependencies) {
 		decide := d.Downing.Decide
 		d.Downing.Decide = func(v downing.View) (downing.Decision, error) {
 			if v.Self.Address == address(i) {
@@ -104,7 +104,7 @@ func TestANodeThatDownsItselfSaysWhy(t *testing.T) {
 // strategy of somebody else may say anything: what others are told is fit for a log.
 func TestTheReasonOfAStrategyIsMadeFit(t *testing.T) {
 	l := newLoop(t)
-	told := func(_ *protocol.Config, d *protocol.Deps) {
+	told := func(_ *protocol.Config, d *protocol.Dependencies) {
 		d.Downing.Config.Strategy, d.Downing.Decide = "witness", func(v downing.View) (downing.Decision, error) {
 			decision, err := downing.KeepMajority{}.DecideNow(v)
 			decision.Reason = "gone\n\xff\x1b[2J " + strings.Repeat("away ", 100)

@@ -10,25 +10,25 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// ending finds the words for the end of a node that was declared down: by whom and why,
-// which the state says, and from which node it heard that.
-type ending struct {
-	news gossip.NodeID // The node whose news was taken last.
+// endExplainer explains the end of a node that was declared down: by whom and why, as the
+// state says, and from which node that news came.
+type endExplainer struct {
+	newsFrom gossip.NodeID // The node whose news was taken last.
 }
 
-// heard notes from which node the next news comes.
-func (e *ending) heard(from gossip.NodeID) { e.news = from }
+// noteNewsFrom notes the sender of the news that is taken now.
+func (e *endExplainer) noteNewsFrom(from gossip.NodeID) { e.newsFrom = from }
 
 // downed says by whom and why a node was declared down that is still a member of the
 // state.
-func (e *ending) downed(s *gossip.State, self gossip.NodeID) string {
+func (e *endExplainer) downed(s *gossip.State, self gossip.NodeID) string {
 	cause := causeOf(s, self)
 	if cause.By == self {
 		return "by itself: " + cause.Why
 	}
 	text := "by " + cause.String()
 	if cause.IsZero() {
-		text = fmt.Sprintf("by the others, says %v", e.news)
+		text = fmt.Sprintf("by the others, says %v", e.newsFrom)
 	}
 	var accusers []string
 	for _, by := range s.Observers(self) {
@@ -44,16 +44,16 @@ func (e *ending) downed(s *gossip.State, self gossip.NodeID) string {
 }
 
 // removed says why a node was declared down that has a tombstone in the state.
-func (e *ending) removed(s *gossip.State, self gossip.NodeID) string {
+func (e *endExplainer) removed(s *gossip.State, self gossip.NodeID) string {
 	cause := causeOf(s, self)
 	if cause.IsZero() {
-		return fmt.Sprintf("it was removed by the others, says %v", e.news)
+		return fmt.Sprintf("it was removed by the others, says %v", e.newsFrom)
 	}
-	return fmt.Sprintf("by %v; it was removed after that, says %v", cause, e.news)
+	return fmt.Sprintf("by %v; it was removed after that, says %v", cause, e.newsFrom)
 }
 
-// dismissed says, by the word of a member, why this node is no member any more.
-func (e *ending) dismissed(from gossip.NodeID, msg NotMember) string {
+// dismissed says why this node is no member any more, as a member has told it.
+func (e *endExplainer) dismissed(from gossip.NodeID, msg NotMember) string {
 	if msg.Downed.IsZero() {
 		return fmt.Sprintf("it is %v, says %v", msg.Status, from)
 	}

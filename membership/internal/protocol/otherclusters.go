@@ -14,12 +14,12 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// A member asks the nodes that should be in its cluster and are not ([meeting.seekClusters]).
-// What a member of another cluster answers ([meeting.meetCluster]) counts when the two
+// A member asks the nodes that should be in its cluster and are not ([otherClusters.seekClusters]).
+// What a member of another cluster answers ([otherClusters.meetCluster]) counts when the two
 // clusters are related, and when that cluster would go on if one of the two had to end. A
 // claim alone ends nobody: it is believed when it was repeated for some seconds, and when a
-// majority of the voters that it names say the same ([rival.isProven]). Then this node's
-// cluster yields ([meeting.yield], [meeting.observe]).
+// majority of the voters that it names say the same ([otherCluster.isProven]). Then this node's
+// cluster yields ([otherClusters.yield], [otherClusters.observe]).
 //
 // Not both yield: each takes for itself the largest number of voters that its cluster had of
 // late, and hears at most some seconds late how many the other has.
@@ -46,16 +46,17 @@ const (
 	// provenWithin is how long the word of a voter of the other cluster counts.
 	provenWithin = 10 * time.Second
 
-	// rivalInterval is the time between two rounds of questions to those voters. Each asks a
+	// askVotersInterval is the time between two rounds of questions to those voters. Each asks a
 	// quarter of them, and more where they are few, so that all are asked in time.
-	rivalInterval = 2 * time.Second
+	askVotersInterval = 2 * time.Second
 
-	// rivalsMax bounds the clusters that are compared at a time.
-	rivalsMax = 8
+	// otherClustersMax bounds the clusters that are compared at a time.
+	otherClustersMax = 8
 )
 
-// meeting is what a member knows of other clusters of its name.
-type meeting struct {
+// otherClusters knows the other clusters of this cluster's name that answer, and decides
+// whether this node's cluster yields to one of them.
+type otherClusters struct {
 	*core
 
 	inquiry *inquiry
@@ -72,8 +73,8 @@ type meeting struct {
 	voters int
 	before []formerSize
 
-	// rivals are the other clusters that answered of late.
-	rivals []*rival
+	// clusters are the other clusters that answered of late.
+	clusters []*otherCluster
 
 	// ends says that this node's cluster has yielded, so that the node is about to end.
 	ends bool
@@ -85,16 +86,16 @@ type formerSize struct {
 	until  machine.Instant
 }
 
-// rival is another cluster of the name.
-type rival struct {
+// otherCluster is what the answers of its members say of another cluster.
+type otherCluster struct {
 	cluster gossip.ClusterID
 	heard   machine.Instant // When a member of it answered last.
 	related machine.Instant // Until when the two count as related.
 
-	// since is when it began to claim in each answer that it goes on, last when it has done so
-	// last; answers counts these, and spoke holds when each of its members has said so last.
-	// voters are those that the last answer named, and next is the index at which the next
-	// round of questions begins.
+	// answers counts the answers in a row that claim that this cluster goes on; since is when
+	// the first of them came, last when the last did, and spoke when that of each member did.
+	// voters are those that the last answer named, and next is the index of the voter with which
+	// the next round of questions begins.
 	since   machine.Instant
 	last    machine.Instant
 	answers int
@@ -112,7 +113,7 @@ type Yielded struct {
 }
 
 // enter begins to look for other clusters; welcomed says that a member has let this node in.
-func (w *meeting) enter(welcomed bool) {
+func (w *otherClusters) enter(welcomed bool) {
 	if welcomed {
 		w.judgesFrom = w.now.Mono.Add(sizeLasts)
 	}
@@ -120,7 +121,7 @@ func (w *meeting) enter(welcomed bool) {
 }
 
 // seekClusters asks nodes that should be members, and are not, which cluster they are in.
-func (w *meeting) seekClusters() {
+func (w *otherClusters) seekClusters() {
 	if w.phase != phaseMember {
 		return
 	}
@@ -138,17 +139,17 @@ func (w *meeting) seekClusters() {
 }
 
 // meetCluster compares this node's cluster with that of a node that answered.
-func (w *meeting) meetCluster(from gossip.NodeID, what string, attempt uint64, theirs Claim) {
+func (w *otherClusters) meetCluster(from gossip.NodeID, what string, attempt uint64, theirs Claim) {
 	own := w.state.Cluster()
 	if theirs.Cluster.IsZero() || theirs.Cluster == own || !w.inquiry.wasAsked(from, what, attempt) {
 		return
 	}
-	r, mine := w.rival(theirs.Cluster), w.inquiry.claim()
-	if areRelatedClusters(mine, w.inquiry.sight().evidence(from.Address, theirs), theirs, theirs.Evidence) {
+	r, mine := w.cluster(theirs.Cluster), w.inquiry.claim()
+	if areRelatedClusters(mine, w.inquiry.knownAddresses().evidence(from.Address, theirs), theirs, theirs.Evidence) {
 		r.related = w.now.Mono.Add(relationLasts)
 	}
 	related := w.now.Mono <= r.related
-	w.inquiry.meetStranger(from, theirs, related)
+	w.inquiry.noteStranger(from, theirs, related)
 	switch {
 	case !related || theirs.Yielded || mine.Yielded:
 	case !theirs.Standing || !theirs.rank().before(rank{w.largest(), own}):
@@ -160,34 +161,34 @@ func (w *meeting) meetCluster(from gossip.NodeID, what string, attempt uint64, t
 		if r.isProven(w.now.Mono) {
 			w.yield(r, from, theirs)
 		} else if r.answers == 1 {
-			w.askRivals()
+			w.askVoters()
 		}
 	}
 }
 
-// rival returns what is known of another cluster.
-func (w *meeting) rival(c gossip.ClusterID) *rival {
-	i := slices.IndexFunc(w.rivals, func(r *rival) bool { return r.cluster == c })
+// otherCluster returns what is known of another cluster.
+func (w *otherClusters) cluster(c gossip.ClusterID) *otherCluster {
+	i := slices.IndexFunc(w.clusters, func(r *otherCluster) bool { return r.cluster == c })
 	if i < 0 {
-		if len(w.rivals) == rivalsMax {
-			oldest := slices.MinFunc(w.rivals, func(a, b *rival) int { return cmp.Compare(a.heard, b.heard) })
-			w.rivals = slices.DeleteFunc(w.rivals, func(r *rival) bool { return r == oldest })
+		if len(w.clusters) == otherClustersMax {
+			oldest := slices.MinFunc(w.clusters, func(a, b *otherCluster) int { return cmp.Compare(a.heard, b.heard) })
+			w.clusters = slices.DeleteFunc(w.clusters, func(r *otherCluster) bool { return r == oldest })
 		}
-		w.rivals = append(w.rivals, &rival{cluster: c, spoke: map[gossip.Address]machine.Instant{}})
-		i = len(w.rivals) - 1
+		w.clusters = append(w.clusters, &otherCluster{cluster: c, spoke: map[gossip.Address]machine.Instant{}})
+		i = len(w.clusters) - 1
 	}
-	w.rivals[i].heard = w.now.Mono
-	return w.rivals[i]
+	w.clusters[i].heard = w.now.Mono
+	return w.clusters[i]
 }
 
-// withdraw forgets that a rival claimed to go on.
-func (r *rival) withdraw() {
+// withdraw forgets that the other cluster claimed to go on.
+func (r *otherCluster) withdraw() {
 	r.answers = 0
 	clear(r.spoke)
 }
 
-// claims notes that a member of a rival claims that it goes on.
-func (r *rival) claims(from gossip.Address, theirs Claim, now machine.Instant) {
+// claims notes that a member of the other cluster claims that its cluster goes on.
+func (r *otherCluster) claims(from gossip.Address, theirs Claim, now machine.Instant) {
 	if now.Sub(r.last) > relationLasts {
 		r.withdraw()
 	}
@@ -198,9 +199,9 @@ func (r *rival) claims(from gossip.Address, theirs Claim, now machine.Instant) {
 	r.last, r.spoke[from], r.voters = now, now, addressesOf(theirs.Voters)
 }
 
-// isProven reports whether a rival has claimed for long enough that it goes on, and most of
-// its voters say so.
-func (r *rival) isProven(now machine.Instant) bool {
+// isProven reports whether the other cluster has claimed for long enough that it goes on, and
+// most of its voters say so.
+func (r *otherCluster) isProven(now machine.Instant) bool {
 	proven := 0
 	for _, v := range r.voters {
 		if at, spoke := r.spoke[v]; spoke && now.Sub(at) <= provenWithin {
@@ -210,16 +211,16 @@ func (r *rival) isProven(now machine.Instant) bool {
 	return r.answers > 1 && now.Sub(r.since) >= betterFor && 2*proven > len(r.voters)
 }
 
-// askRivals asks the voters of each cluster that claims to go on.
-func (w *meeting) askRivals() {
+// askVoters asks the voters of each cluster that claims to go on.
+func (w *otherClusters) askVoters() {
 	if w.phase != phaseMember || !w.state.Yielded().IsZero() {
 		return
 	}
-	for _, r := range w.rivals {
+	for _, r := range w.clusters {
 		if r.answers == 0 || w.now.Mono.Sub(r.last) > provenWithin {
 			continue
 		}
-		w.out.Arm(timerRivals, w.now.Mono.Add(rivalInterval))
+		w.out.Arm(timerAskVoters, w.now.Mono.Add(askVotersInterval))
 		for range min(len(r.voters), max(meetMax, (len(r.voters)+3)/4)) {
 			w.inquiry.ask(r.voters[r.next%len(r.voters)])
 			r.next = (r.next + 1) % len(r.voters)
@@ -228,7 +229,7 @@ func (w *meeting) askRivals() {
 }
 
 // measure notes how many voters are present.
-func (w *meeting) measure() {
+func (w *otherClusters) measure() {
 	n := len(presentVoters(w.state))
 	if n < w.voters {
 		w.before = append(w.before, formerSize{w.voters, w.now.Mono})
@@ -238,7 +239,7 @@ func (w *meeting) measure() {
 }
 
 // largest is the largest number of voters that were present of late.
-func (w *meeting) largest() int {
+func (w *otherClusters) largest() int {
 	w.measure()
 	n := w.voters
 	for _, s := range w.before {
@@ -248,7 +249,7 @@ func (w *meeting) largest() int {
 }
 
 // yield has this node's cluster yield to another one.
-func (w *meeting) yield(r *rival, from gossip.NodeID, theirs Claim) {
+func (w *otherClusters) yield(r *otherCluster, from gossip.NodeID, theirs Claim) {
 	w.out.Decide("cluster", w.state.Cluster().String(), fmt.Sprintf("yields to cluster %v", r.cluster), cutText(fmt.Sprintf(
 		"%v is in another cluster of this name, which goes on: %d voters against %d, born %d against %d; its voters are at %v, it has the %s",
 		from, len(theirs.Voters), w.largest(), r.cluster.Born, w.state.Cluster().Born, r.voters, theirs.listText())))
@@ -259,7 +260,7 @@ func (w *meeting) yield(r *rival, from gossip.NodeID, theirs Claim) {
 
 // observe ends hosting on this node when its cluster has yielded, and ends the node when
 // the news has had time to spread and to be read.
-func (w *meeting) observe() {
+func (w *otherClusters) observe() {
 	w.measure()
 	to := w.state.Yielded().To
 	if to.IsZero() || w.ends {
@@ -277,7 +278,7 @@ func yieldReason(to gossip.ClusterID) string {
 }
 
 // endYielded ends the node.
-func (w *meeting) endYielded() {
+func (w *otherClusters) endYielded() {
 	if w.phase == phaseMember {
 		w.stop(component.StopYielded, yieldReason(w.state.Yielded().To))
 	}

@@ -13,9 +13,9 @@ import (
 )
 
 // While a node is a member, the records about it are noted with the moments at which they
-// came ([fencing.noteCuts]), and who had seen them ([fencing.noteSeen], in sightings.go).
-// When it is removed ([fencing.removed]), those moments say from when on it hosts nothing
-// ([fencing.endOf]); a timer waits for that ([fencing.fenceAt]).
+// came ([fences.noteCuts]), and who had seen them ([fences.noteSeen], in seensets.go).
+// When it is removed ([fences.removed]), those moments say from when on it hosts nothing
+// ([fences.endOf]); a timer waits for that ([fences.fenceAt]).
 
 // quarantineAfter is the time after which the transport refuses a removed node. Until
 // then the node is answered, so that it learns that it was removed.
@@ -25,36 +25,38 @@ const quarantineAfter = 5 * time.Second
 // clocks: one percent.
 const rateErrorDivisor = 100
 
-// fencing knows from which moment on a removed node can host nothing.
+// fences computes from which moment on each removed node can host nothing, and publishes
+// [component.Fenced] then.
 //
 // A voter has cut off a node when its unreachable record about it, unchanged
 // since, came to this node. t0 is the moment from which the node together with
 // the voters that had not cut it off won in no set of the base. Every answer
 // that gave it standing was to a heartbeat that it had sent before t0, so its
 // own clock stopped it a fence later; the margin is for clocks that run at
-// different rates. The base is the one by which the node may count, see [fencing.bases].
+// different rates. The base is the one by which the node may count, see [fences.bases].
 //
 // A record counts only if the voter is one whose having seen the node down the
-// removal waited for, see [fencing.cutsOf]. Such a voter denies the node since its
+// removal waited for, see [fences.cutsOf]. Such a voter denies the node since its
 // record: had it taken the record back before it saw the node down, whoever removed
 // the node would have known.
 //
-// Where proofs are lent, see [relaying], each voter counts as one that may have lent to
+// Where proofs are lent, see [standingRelay], each voter counts as one that may have lent to
 // the node. A voter that goes on lends nothing more once it has cut the node off: the
 // latest cut of all these voters counts. A voter that was removed, now or before, has no
 // proof of its own later than its t0: the latest t0 of all removed nodes counts. A voter
 // that exits lends nothing once it is exiting.
-type fencing struct {
+type fences struct {
 	*core
 
 	strategies *strategies
 	exit       ownLeave
 
-	cuts      []cut // Sorted by observer and subject, as records are.
-	sightings []sighting
-	waiting   map[gossip.NodeID]bool
+	cuts         []cutRecord // Sorted by observer and subject, as records are.
+	pastSeenSets []pastSeenSet
+	waiting      map[gossip.NodeID]bool
 
-	// witnesses are found for each removal, see [fencing.findWitnesses].
+	// witnesses are the voters of which it is known what they held at the present removal, see
+	// [fences.findWitnesses].
 	witnesses map[gossip.NodeID]bool
 
 	// bases are, of each member that is down, the sets of voters by which it may count. If not
@@ -75,9 +77,9 @@ type fencing struct {
 	proofs, words machine.Instant
 }
 
-// cut is an unreachable record, with the moment since which this node has held it
+// cutRecord is an unreachable record, with the moment since which this node has held it
 // unchanged.
-type cut struct {
+type cutRecord struct {
 	record gossip.Record
 	since  machine.Instant
 }
@@ -85,19 +87,19 @@ type cut struct {
 // blockTimer fires when the transport is to refuse a removed node.
 type blockTimer struct{ Node gossip.NodeID }
 
-func newFencing(c *core, s *strategies, exit ownLeave) *fencing {
-	return &fencing{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}, bases: map[gossip.NodeID]gossip.Base{}, exits: map[gossip.NodeID]machine.Instant{}}
+func newFences(c *core, s *strategies, exit ownLeave) *fences {
+	return &fences{core: c, strategies: s, exit: exit, waiting: map[gossip.NodeID]bool{}, bases: map[gossip.NodeID]gossip.Base{}, exits: map[gossip.NodeID]machine.Instant{}}
 }
 
 // noteCuts takes over the unreachable records of the state.
-func (f *fencing) noteCuts(records []gossip.Record, now machine.Instant) {
+func (f *fences) noteCuts(records []gossip.Record, now machine.Instant) {
 	if len(records) == 0 && len(f.cuts) == 0 {
 		return
 	}
-	cuts := make([]cut, len(records))
+	cuts := make([]cutRecord, len(records))
 	j := 0
 	for i, r := range records {
-		cuts[i] = cut{r, now}
+		cuts[i] = cutRecord{r, now}
 		for j < len(f.cuts) && compareRecords(f.cuts[j].record, r) < 0 {
 			j++
 		}
@@ -117,7 +119,7 @@ func compareRecords(a, b gossip.Record) int {
 }
 
 // cutBy returns since when each observer that counts had cut off subject.
-func (f *fencing) cutBy(subject gossip.NodeID, counts func(observer gossip.NodeID) bool) map[gossip.NodeID]machine.Instant {
+func (f *fences) cutBy(subject gossip.NodeID, counts func(observer gossip.NodeID) bool) map[gossip.NodeID]machine.Instant {
 	by := map[gossip.NodeID]machine.Instant{}
 	for _, c := range f.cuts {
 		if c.record.Subject == subject && counts(c.record.Observer) {
@@ -127,7 +129,7 @@ func (f *fencing) cutBy(subject gossip.NodeID, counts func(observer gossip.NodeI
 	return by
 }
 
-// lastStanding returns t0, see [fencing], of a node that is removed now.
+// lastStanding returns t0, see [fences], of a node that is removed now.
 func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.NodeID]machine.Instant, now machine.Instant) machine.Instant {
 	moments := []machine.Instant{now}
 	for _, voters := range base {
@@ -155,7 +157,7 @@ func lastStanding(subject gossip.NodeID, base gossip.Base, cutAt map[gossip.Node
 
 // removed begins the fences of members that the state no longer holds; they are given as
 // they were.
-func (f *fencing) removed(gone []*gossip.Member) {
+func (f *fences) removed(gone []*gossip.Member) {
 	if len(gone) == 0 {
 		return
 	}
@@ -185,15 +187,16 @@ func (f *fencing) removed(gone []*gossip.Member) {
 }
 
 // baseOf returns the sets of voters by which a node that is removed now may have counted.
-func (f *fencing) baseOf(node gossip.NodeID) gossip.Base {
+func (f *fences) baseOf(node gossip.NodeID) gossip.Base {
 	if base, wasDown := f.bases[node]; wasDown {
 		return base
 	}
 	return f.surveyed.base
 }
 
-// lastOf notes when a removed node had its last proofs.
-func (f *fencing) lastOf(was *gossip.Member, cuts map[gossip.NodeID]machine.Instant) {
+// lastOf notes when a removed node could last prove a majority, and when it had last heard all
+// voters that go on: it may have lent that to others.
+func (f *fences) lastOf(was *gossip.Member, cuts map[gossip.NodeID]machine.Instant) {
 	t0, first := lastStanding(was.Node, f.baseOf(was.Node), cuts, f.now.Mono), f.firstCut(cuts)
 	if at, exits := f.exits[was.Node]; exits {
 		t0, first = min(t0, at), min(first, at)
@@ -206,7 +209,7 @@ func (f *fencing) lastOf(was *gossip.Member, cuts map[gossip.NodeID]machine.Inst
 // lost not its majority, but the word of the voter that cut it off first. If the node has
 // not heard that the cluster changed to such a strategy, it did lose its majority, since
 // the strategy before had to keep this side as well.
-func (f *fencing) endOf(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
+func (f *fences) endOf(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
 	proof, word, margin := lastStanding(node, f.baseOf(node), cuts, f.now.Mono), f.firstCut(cuts), f.margin()
 	if f.many {
 		denied := f.deniedByAll(node, cuts)
@@ -223,7 +226,7 @@ func (f *fencing) endOf(node gossip.NodeID, cuts map[gossip.NodeID]machine.Insta
 // node that is removed now. Where nothing is known of a voter, that is now: the node was
 // not removed before the voter had seen it down, or had confirmed that it hosts nothing,
 // or was a member of no side that goes on.
-func (f *fencing) deniedByAll(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
+func (f *fences) deniedByAll(node gossip.NodeID, cuts map[gossip.NodeID]machine.Instant) machine.Instant {
 	var all machine.Instant
 	for _, member := range f.settled.Members() {
 		if member.Node == node || member.UpNumber == 0 || !f.cfg.Voters.admit(member) || f.state.Member(member.Node) == nil {
@@ -244,14 +247,14 @@ func (f *fencing) deniedByAll(node gossip.NodeID, cuts map[gossip.NodeID]machine
 // onlyMajorities tells whether only a majority can have removed the nodes of whose
 // removal this node hears now: neither before nor with the news did the cluster use a
 // strategy that may keep another side.
-func (f *fencing) onlyMajorities() bool {
+func (f *fences) onlyMajorities() bool {
 	return f.strategies.majorityOnly() && f.strategies.majorityOnlyBy(f.state.Downing())
 }
 
 // firstCut returns the earliest moment at which a surviving voter had cut off a node that
 // is removed now. The removed node knows each of these voters as a voter, and as one that
 // does not exit.
-func (f *fencing) firstCut(cuts map[gossip.NodeID]machine.Instant) machine.Instant {
+func (f *fences) firstCut(cuts map[gossip.NodeID]machine.Instant) machine.Instant {
 	first := f.now.Mono
 	for _, at := range cuts { //quorate:unordered a minimum
 		first = min(first, at)
@@ -269,20 +272,20 @@ func (f *fencing) firstCut(cuts map[gossip.NodeID]machine.Instant) machine.Insta
 // That the other voters did not take their records back is known to this node only if the
 // removal waited for it as well. Otherwise it may have heard of the removal without what
 // led to it, and takes the node as cut off by no voter before.
-func (f *fencing) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
+func (f *fences) cutsOf(node gossip.NodeID) map[gossip.NodeID]machine.Instant {
 	if !f.wasWaitedFor(f.self) {
 		return nil
 	}
 	by := f.cutBy(node, func(observer gossip.NodeID) bool { return f.witnesses[observer] })
 	if f.many {
-		f.addSightings(by, node)
+		f.addPastSeenSets(by, node)
 	}
 	return by
 }
 
-// findWitnesses finds the members of which counts, for removals of which this node hears
-// now, what they are known to have held: the voters that the removals waited for.
-func (f *fencing) findWitnesses() {
+// findWitnesses finds the voters that the removals of which this node hears now waited for.
+// Only the records of these voters count: they had seen the removed nodes down.
+func (f *fences) findWitnesses() {
 	f.witnesses = make(map[gossip.NodeID]bool, len(f.settled.Members()))
 	for _, member := range f.settled.Members() {
 		if votesInAll(f.surveyed.base, member.Node) && f.wasWaitedFor(member.Node) {
@@ -293,7 +296,7 @@ func (f *fencing) findWitnesses() {
 
 // wasWaitedFor tells whether a removal of which this node hears now waited until a member
 // had seen the removed node down, by what was known before.
-func (f *fencing) wasWaitedFor(n gossip.NodeID) bool {
+func (f *fences) wasWaitedFor(n gossip.NodeID) bool {
 	member := f.settled.Member(n)
 	if member == nil || member.Status < gossip.Up || member.Status > gossip.Leaving || !f.isEstablished(member) {
 		return false
@@ -303,7 +306,7 @@ func (f *fencing) wasWaitedFor(n gossip.NodeID) bool {
 
 // removedUnseen begins the fence of nodes that this node knows only as removed: it joined
 // after their removal, or heard of their joining and their end at once.
-func (f *fencing) removedUnseen(prev, next *gossip.State) {
+func (f *fences) removedUnseen(prev, next *gossip.State) {
 	fence := f.cfg.Fence
 	if !f.onlyMajorities() {
 		fence = f.margin()
@@ -322,7 +325,7 @@ func (f *fencing) removedUnseen(prev, next *gossip.State) {
 // byAnyClock is how long d may last by the clock of another node.
 func byAnyClock(d time.Duration) time.Duration { return d + 2*d/rateErrorDivisor }
 
-func (f *fencing) fenceAt(node gossip.NodeID, at machine.Instant) {
+func (f *fences) fenceAt(node gossip.NodeID, at machine.Instant) {
 	if at <= f.now.Mono {
 		f.out.Publish(component.Fenced{Node: node})
 		return
@@ -333,12 +336,12 @@ func (f *fencing) fenceAt(node gossip.NodeID, at machine.Instant) {
 
 // tookPart tells whether this node was among the members whose seeing of the state
 // convergence waits for.
-func (f *fencing) tookPart() bool {
+func (f *fences) tookPart() bool {
 	me := f.settled.Member(f.self)
 	return me != nil && me.Status >= gossip.Up && me.Status <= gossip.Leaving
 }
 
-func (f *fencing) fencePassed(node gossip.NodeID) {
+func (f *fences) fencePassed(node gossip.NodeID) {
 	if f.waiting[node] {
 		delete(f.waiting, node)
 		f.out.Publish(component.Fenced{Node: node})
@@ -347,7 +350,7 @@ func (f *fencing) fencePassed(node gossip.NodeID) {
 
 // quarantine has the transport refuse a removed incarnation, with words that tell that
 // incarnation why.
-func (f *fencing) quarantine(node gossip.NodeID) {
+func (f *fences) quarantine(node gossip.NodeID) {
 	reason := "this incarnation was removed from the cluster"
 	if cause := causeOf(f.state, node); !cause.IsZero() {
 		reason += " after it was declared down by " + cause.String()

@@ -13,12 +13,12 @@ import (
 )
 
 // A judge is a failure detector outside of the machine, such as a plugin. With each round of
-// heartbeats it is sent the answers since the round before ([judging.ask]), and says of whom it
-// has changed its mind ([judging.take]). The detectors of the registry are told of every answer
-// too, and decide from the moment at which the judge fails ([judging.fail]) until it answers
+// heartbeats it is sent the answers since the round before ([judgeSession.ask]), and says of whom it
+// has changed its mind ([judgeSession.take]). The detectors of the registry are told of every answer
+// too, and decide from the moment at which the judge fails ([judgeSession.fail]) until it answers
 // again. The registry keeps the bounds of silence whoever decides.
 
-// CallFailureDetector is the port of the calls to the judge, see [Deps]. The request is an
+// CallFailureDetector is the port of the calls to the judge, see [Dependencies]. The request is an
 // [fd.Batch], the answer [fd.Verdicts] or [OutOfStep].
 const CallFailureDetector = "failure-detector"
 
@@ -30,12 +30,13 @@ type OutOfStep struct{}
 // session, and so has forgotten what it was told.
 const answersKept = 16
 
-// judging asks the judge, if the node has one.
+// judgeSession asks the judge, if the node has one: which targets have answered when, and whom
+// the judge accuses.
 //
 //	            answer                       no answer, a wrong one
 //	unheard ────────────────> in force ──────────────────────────────> unheard
 //	(detectors decide)        (the judge decides)                      (a new session begins)
-type judging struct {
+type judgeSession struct {
 	*core
 
 	registry *fd.Registry[gossip.NodeID]
@@ -56,20 +57,20 @@ type judging struct {
 	// an element for each subject of it.
 	call  machine.CallID
 	batch fd.Batch
-	asked []askedAbout
+	asked []batchTarget
 
-	heard map[gossip.NodeID]*heardOf // The targets that have answered.
-	why   map[gossip.NodeID]string   // Why the judge has accused targets that have not answered since.
+	heard map[gossip.NodeID]*answersOf // The targets that have answered.
+	why   map[gossip.NodeID]string     // Why the judge has accused targets that have not answered since.
 }
 
-// askedAbout is a target in the batch under way.
-type askedAbout struct {
+// batchTarget is a target that the batch under way is about.
+type batchTarget struct {
 	node  gossip.NodeID
 	count uint64 // How many answers of the target had arrived.
 }
 
-// heardOf are the answers of one target.
-type heardOf struct {
+// answersOf are the answers of one target.
+type answersOf struct {
 	id    string            // The target, as batches name it.
 	last  []machine.Instant // The last ones, the oldest first, up to answersKept.
 	count uint64            // How many there were in all.
@@ -77,23 +78,23 @@ type heardOf struct {
 }
 
 // since returns the answers after the first n, as far as they are kept.
-func (h *heardOf) since(n uint64) []machine.Instant {
+func (h *answersOf) since(n uint64) []machine.Instant {
 	return h.last[len(h.last)-int(min(h.count-n, uint64(len(h.last)))):]
 }
 
-func newJudging(c *core, registry *fd.Registry[gossip.NodeID], judge string) *judging {
-	return &judging{core: c, registry: registry, name: judge, heard: map[gossip.NodeID]*heardOf{}, why: map[gossip.NodeID]string{}}
+func newJudgeSession(c *core, registry *fd.Registry[gossip.NodeID], judge string) *judgeSession {
+	return &judgeSession{core: c, registry: registry, name: judge, heard: map[gossip.NodeID]*answersOf{}, why: map[gossip.NodeID]string{}}
 }
 
 // hears notes an answer of which the detectors learn too.
-func (j *judging) hears(from gossip.NodeID, at machine.Instant) {
+func (j *judgeSession) hears(from gossip.NodeID, at machine.Instant) {
 	if j.name == "" || !j.registry.Expected(from) {
 		return
 	}
 	delete(j.why, from)
 	h := j.heard[from]
 	if h == nil {
-		h = &heardOf{id: from.String()}
+		h = &answersOf{id: from.String()}
 		j.heard[from] = h
 	}
 	if len(h.last) == answersKept {
@@ -105,22 +106,22 @@ func (j *judging) hears(from gossip.NodeID, at machine.Instant) {
 }
 
 // forget drops what is known of a node that gets no heartbeats any more.
-func (j *judging) forget(n gossip.NodeID) {
+func (j *judgeSession) forget(n gossip.NodeID) {
 	delete(j.heard, n)
 	delete(j.why, n)
 }
 
 // limit is how long the judge has for an answer: after that there is time for the detectors to
 // decide before the next round.
-func (j *judging) limit() time.Duration { return j.cfg.FailureDetector.HeartbeatInterval / 2 }
+func (j *judgeSession) limit() time.Duration { return j.cfg.FailureDetector.HeartbeatInterval / 2 }
 
 // ask sends the judge what has happened since the last batch. Targets are those nodes that get
 // heartbeats, sorted.
-func (j *judging) ask(targets []gossip.NodeID) {
+func (j *judgeSession) ask(targets []gossip.NodeID) {
 	if j.name == "" || j.call != 0 {
 		return
 	}
-	b, asked := fd.Batch{Number: j.number + 1}, []askedAbout(nil)
+	b, asked := fd.Batch{Number: j.number + 1}, []batchTarget(nil)
 	if j.number > 0 {
 		b.Elapsed = j.now.Mono.Sub(j.moment)
 	}
@@ -137,7 +138,7 @@ func (j *judging) ask(targets []gossip.NodeID) {
 		for _, at := range answers {
 			s.Ages = append(s.Ages, j.now.Mono.Sub(at))
 		}
-		b.Subjects, asked = append(b.Subjects, s), append(asked, askedAbout{node, h.count})
+		b.Subjects, asked = append(b.Subjects, s), append(asked, batchTarget{node, h.count})
 	}
 	if j.number == 0 && len(b.Subjects) == 0 {
 		return // There is nobody to judge.
@@ -149,7 +150,7 @@ func (j *judging) ask(targets []gossip.NodeID) {
 
 // returned takes the answer to a call, and reports whether the call was one to the judge.
 // Targets are those nodes that get heartbeats.
-func (j *judging) returned(in machine.Called, targets []gossip.NodeID) bool {
+func (j *judgeSession) returned(in machine.Called, targets []gossip.NodeID) bool {
 	if in.ID == 0 || in.ID != j.call {
 		return false
 	}
@@ -179,17 +180,17 @@ func (j *judging) returned(in machine.Called, targets []gossip.NodeID) bool {
 }
 
 // late is called when the judge has not answered in time.
-func (j *judging) late() { j.fail(fmt.Errorf("no answer within %v", j.limit())) }
+func (j *judgeSession) late() { j.fail(fmt.Errorf("no answer within %v", j.limit())) }
 
 // end ends the wait for an answer.
-func (j *judging) end() {
+func (j *judgeSession) end() {
 	j.call = 0
 	j.out.Disarm(timerJudge)
 }
 
 // take does what the judge says. That a target is available again is never taken from the
 // judge: an answer of the target says so.
-func (j *judging) take(v fd.Verdicts) {
+func (j *judgeSession) take(v fd.Verdicts) {
 	j.number = v.Number
 	if !j.inForce {
 		j.inForce = true
@@ -214,7 +215,7 @@ func (j *judging) take(v fd.Verdicts) {
 }
 
 // fail goes on without the judge, and with a new session in the next round.
-func (j *judging) fail(err error) {
+func (j *judgeSession) fail(err error) {
 	j.end()
 	j.number = 0
 	if !j.inForce {
@@ -227,7 +228,7 @@ func (j *judging) fail(err error) {
 }
 
 // reason returns why the judge has accused a target, empty if it has not.
-func (j *judging) reason(n gossip.NodeID) string {
+func (j *judgeSession) reason(n gossip.NodeID) string {
 	if why := j.why[n]; why != "" {
 		return "; " + j.name + ": " + why
 	}

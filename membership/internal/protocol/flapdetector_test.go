@@ -16,7 +16,7 @@ import (
 
 // flappers returns a cluster of five of which the links of the last node work and break by turns, for
 // less than a view needs to be stable.
-func flappers(t *testing.T, change ...func(*protocol.Config, *protocol.Deps)) (*loop, []*node) {
+func flappers(t *testing.T, change ...func(*protocol.Config, *protocol.Dependencies)) (*loop, []*node) {
 	t.Helper()
 	l := newLoop(t)
 	nodes := l.cluster(5, change...)
@@ -29,7 +29,7 @@ func flappers(t *testing.T, change ...func(*protocol.Config, *protocol.Deps)) (*
 }
 
 // manually leaves it to an operator to down members.
-func manually(_ *protocol.Config, d *protocol.Deps) {
+func manually(_ *protocol.Config, d *protocol.Dependencies) {
 	d.Downing.Config.Strategy, d.Downing.Class = downing.ManualName, downing.Manual{}.Class()
 	d.Downing.Decide = downing.Manual{}.DecideNow
 }

@@ -61,7 +61,7 @@ func newTown(t *testing.T, seeds int) *town {
 func (w *town) boot(i int) *node {
 	w.t.Helper()
 	w.uid++
-	n := w.start(i, w.uid, func(_ *protocol.Config, deps *protocol.Deps) {
+	n := w.start(i, w.uid, func(_ *protocol.Config, deps *protocol.Dependencies) {
 		deps.Record, deps.Remember = w.disks[address(i)], true
 		if w.minorities {
 			deps.Downing.Class.MajorityOnly = false
@@ -219,7 +219,7 @@ func TestAMajorityOfThoseWhoRememberStartsAgain(t *testing.T) {
 		require.Len(t, waiting.Voters, 5)
 		silent := 0
 		for _, v := range waiting.Voters {
-			if v.Said == protocol.SaidNothing {
+			if v.Status == protocol.VoterSilent {
 				silent++
 			}
 		}
@@ -246,12 +246,12 @@ func TestALostDiskSpeaksForNobody(t *testing.T) {
 	w.boot(2)
 	w.run(time.Minute)
 	require.True(t, w.clusterOf(1).IsZero(), "one of three")
-	said := map[gossip.Address]protocol.VoterSaid{}
+	said := map[gossip.Address]protocol.VoterStatus{}
 	for _, v := range lastWaiting(w.nodes[address(1)]).Voters {
-		said[v.Voter.Node.Address] = v.Said
+		said[v.Voter.Node.Address] = v.Status
 	}
-	require.Equal(t, map[gossip.Address]protocol.VoterSaid{
-		address(1): protocol.SaidFree, address(2): protocol.SaidLost, address(3): protocol.SaidNothing,
+	require.Equal(t, map[gossip.Address]protocol.VoterStatus{
+		address(1): protocol.VoterFree, address(2): protocol.VoterLostMemory, address(3): protocol.VoterSilent,
 	}, said)
 	w.boot(3)
 	w.until(30*time.Second, func() bool { return w.allUp(3) })

@@ -15,11 +15,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Contact points are looked up ([bootstrapping.lookUp]) and asked like seed nodes, by the
-// messages of joining. A contact point that stays silent is dialled ([bootstrapping.round]),
+// Contact points are looked up ([contactSearch.lookUp]) and asked like seed nodes, by the
+// messages of joining. A contact point that stays silent is dialled ([contactSearch.round]),
 // which shows the reason, or that the node there calls itself by another address. In each round
 // the decider is asked too, if there is one. Before this node stands for a cluster among the
-// contact points, [bootstrapping.allows] says whether it may.
+// contact points, [contactSearch.allows] says whether it may.
 
 // Ports of the calls about contact points.
 const (
@@ -47,21 +47,21 @@ const (
 	dialsMost = 16
 )
 
-// Bootstrapper says how contact points are found.
-type Bootstrapper struct {
+// Bootstrap says how contact points are found.
+type Bootstrap struct {
 	Config bootstrap.Config
 
 	// Limit is the longest time for which the answer of a lookup is waited for.
 	Limit time.Duration
 
-	// Asked says that calls to the port [CallJoinDecider] decide what to do, in place of the
+	// HasDecider says that calls to the port [CallJoinDecider] decide what to do, in place of the
 	// built-in rule.
-	Asked bool
+	HasDecider bool
 }
 
-// bootstrapping is the part of the machine that looks contact points up and dials them. Without
-// a [Bootstrapper] it does nothing.
-type bootstrapping struct {
+// contactSearch looks contact points up, and dials those that do not answer. Without a [Bootstrap]
+// it does nothing.
+type contactSearch struct {
 	*core
 
 	inquiry *inquiry
@@ -75,8 +75,8 @@ type bootstrapping struct {
 	// one to each; zero: none.
 	lookup, question machine.CallID
 
-	// decides says that there is a decider, asked are the observations of the last question
-	// to it, which was asked at askedAt, and verdict is its last decision.
+	// decides says that there is a decider. asked are the observations of the last question to the
+	// decider, which was asked at askedAt, and verdict is the decider's last decision.
 	asked   bootstrap.Observations
 	askedAt machine.Instant
 	verdict bootstrap.Decision
@@ -88,30 +88,31 @@ type bootstrapping struct {
 	dialling map[gossip.Address]machine.Instant
 	next     int
 
-	// soonest is when a member may look up again because of a node that asked it.
+	// soonest is the earliest moment at which a member looks up again because a node asked it.
 	soonest machine.Instant
 
-	// told is the sentence of the last decision about what is missing to form a cluster.
+	// told is what was missing to form a cluster when that was last recorded as a decision.
 	told string
 }
 
-// Sought is published after each lookup and each round of questions to contact points.
-type Sought struct {
+// SearchProgress is published after each lookup and each round of questions to contact points: what
+// the node has found, and what it waits for.
+type SearchProgress struct {
 	// Line says in one sentence what the node waits for.
 	Line string
-	// Seen is what the node knows of the contact points.
-	Seen bootstrap.Observations
+	// Observations is what the node knows of the contact points.
+	Observations bootstrap.Observations
 	// Fault is why the last lookup failed, empty if that lookup answered.
 	Fault string
 	// LookedUp says that a lookup has just ended, with an answer or a fault.
 	LookedUp bool
 }
 
-func newBootstrapping(c *core, d *inquiry) *bootstrapping {
-	b := &bootstrapping{core: c, inquiry: d, dialling: map[gossip.Address]machine.Instant{}}
+func newContactSearch(c *core, d *inquiry) *contactSearch {
+	b := &contactSearch{core: c, inquiry: d, dialling: map[gossip.Address]machine.Instant{}}
 	if with := c.deps.Bootstrap; with != nil {
 		b.search = bootstrap.NewSearch(with.Config, targetAt(c.self.Address))
-		b.limit, b.decides = with.Limit, with.Asked
+		b.limit, b.decides = with.Limit, with.HasDecider
 		d.required = with.Config.RequiredContactPoints
 	}
 	return b
@@ -121,8 +122,8 @@ func targetAt(a gossip.Address) lookup.Target { return lookup.Target{Host: a.Hos
 
 func addressAt(t lookup.Target) gossip.Address { return gossip.Address{Host: t.Host, Port: t.Port} }
 
-// begin begins to look contact points up. It returns false if there is no [Bootstrapper].
-func (b *bootstrapping) begin() bool {
+// begin begins to look contact points up. It returns false if there is no [Bootstrap].
+func (b *contactSearch) begin() bool {
 	if b.search == nil {
 		b.refuse(b.self, "Discover", RefusedMalformed, "nothing was given that finds contact points")
 		return false
@@ -133,7 +134,7 @@ func (b *bootstrapping) begin() bool {
 }
 
 // addresses returns the addresses of the contact points to ask.
-func (b *bootstrapping) addresses() []gossip.Address {
+func (b *contactSearch) addresses() []gossip.Address {
 	var all []gossip.Address
 	for _, t := range b.search.Points() {
 		all = append(all, addressAt(t))
@@ -142,7 +143,7 @@ func (b *bootstrapping) addresses() []gossip.Address {
 }
 
 // lookUp calls for a lookup, unless one is under way.
-func (b *bootstrapping) lookUp() {
+func (b *contactSearch) lookUp() {
 	if !b.runs || b.lookup != 0 {
 		return
 	}
@@ -153,7 +154,7 @@ func (b *bootstrapping) lookUp() {
 
 // lookUpFor looks contact points up at once when a member was asked by an address that it has
 // not found: what the node there is told rests on what this node has found.
-func (b *bootstrapping) lookUpFor(asker gossip.Address) {
+func (b *contactSearch) lookUpFor(asker gossip.Address) {
 	if b.phase != phaseMember || slices.Contains(b.inquiry.seeds, asker) || b.now.Mono < b.soonest {
 		return
 	}
@@ -163,7 +164,7 @@ func (b *bootstrapping) lookUpFor(asker gossip.Address) {
 
 // returned takes the answer of a call, if it is the lookup or the question to the decider that
 // is under way, and reports whether there may be other nodes to ask than before.
-func (b *bootstrapping) returned(in machine.Called) (others bool) {
+func (b *contactSearch) returned(in machine.Called) (others bool) {
 	switch in.ID {
 	case 0:
 	case b.lookup:
@@ -175,7 +176,7 @@ func (b *bootstrapping) returned(in machine.Called) (others bool) {
 }
 
 // lookedUp takes the answer of a lookup, and reports whether the set of contact points changed.
-func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
+func (b *contactSearch) lookedUp(in machine.Called) (others bool) {
 	found, known := in.Result.(lookup.Targets)
 	switch err := in.Err; {
 	case err != nil:
@@ -204,7 +205,7 @@ func (b *bootstrapping) lookedUp(in machine.Called) (others bool) {
 }
 
 // lookupFailed goes on after a lookup without an answer.
-func (b *bootstrapping) lookupFailed(why string) {
+func (b *contactSearch) lookupFailed(why string) {
 	b.search.LookupFailed(why)
 	b.verdict = bootstrap.Decision{}
 	b.waitForLookup()
@@ -212,7 +213,7 @@ func (b *bootstrapping) lookupFailed(why string) {
 }
 
 // waitForLookup arms the timer for the next lookup.
-func (b *bootstrapping) waitForLookup() {
+func (b *contactSearch) waitForLookup() {
 	b.lookup = 0
 	b.out.Disarm(timerLooked)
 	pause := b.search.Pause(b.deps.Rand)
@@ -223,7 +224,7 @@ func (b *bootstrapping) waitForLookup() {
 }
 
 // observe returns what the node knows of the contact points now.
-func (b *bootstrapping) observe() bootstrap.Observations {
+func (b *contactSearch) observe() bootstrap.Observations {
 	var answers []bootstrap.Answer
 	for _, a := range b.inquiry.fresh() {
 		answers = append(answers, bootstrap.Answer{
@@ -234,18 +235,18 @@ func (b *bootstrapping) observe() bootstrap.Observations {
 }
 
 // tell publishes the state of the search, and records a decision when its cause has changed.
-func (b *bootstrapping) tell(lookedUp bool) {
+func (b *contactSearch) tell(lookedUp bool) {
 	o := b.observe()
 	missing := b.search.Missing(o)
 	if missing != b.told && b.phase == phaseJoining {
 		b.told = missing
 		b.out.DecideOften("bootstrap", b.self.String(), bootstrap.Probe.String(), b.search.Explain(o))
 	}
-	b.out.Publish(Sought{Line: b.search.Explain(o), Seen: o, Fault: b.search.Fault(), LookedUp: lookedUp})
+	b.out.Publish(SearchProgress{Line: b.search.Explain(o), Observations: o, Fault: b.search.Fault(), LookedUp: lookedUp})
 }
 
 // round dials contact points that do not answer, and asks the decider.
-func (b *bootstrapping) round() {
+func (b *contactSearch) round() {
 	if !b.runs {
 		return
 	}
@@ -270,7 +271,7 @@ func (b *bootstrapping) round() {
 
 // dialled takes the outcome of dialling a contact point. It reports whether the addresses to ask
 // have changed.
-func (b *bootstrapping) dialled(in Probed) (others bool) {
+func (b *contactSearch) dialled(in Probed) (others bool) {
 	if _, under := b.dialling[in.Address]; !under {
 		return false
 	}
@@ -285,8 +286,8 @@ func (b *bootstrapping) dialled(in Probed) (others bool) {
 	return !slices.Equal(before, b.inquiry.seeds)
 }
 
-// refused notes that a contact point does not want this node.
-func (b *bootstrapping) refused(in PeerRefused) {
+// refused notes that a contact point refuses this node.
+func (b *contactSearch) refused(in PeerRefused) {
 	if slices.Contains(b.inquiry.seeds, in.Peer.Address) {
 		b.search.Dialled(targetAt(in.Peer.Address), lookup.Target{}, oneLine(in.Reason))
 	}
@@ -296,11 +297,11 @@ func (b *bootstrapping) refused(in PeerRefused) {
 func oneLine(text string) string { return cutText(strings.ReplaceAll(text, "\n", "; ")) }
 
 // isNeeded reports whether contact points are looked up and no node remembers a cluster.
-func (b *bootstrapping) isNeeded() bool { return b.runs && !b.inquiry.basis().Remembers() }
+func (b *contactSearch) isNeeded() bool { return b.runs && !b.inquiry.basis().Remembers() }
 
 // allows reports whether this node may stand for a cluster where no node remembers one, and if
 // not, at what time it may; zero: not before another event.
-func (b *bootstrapping) allows() (ok bool, at machine.Instant) {
+func (b *contactSearch) allows() (ok bool, at machine.Instant) {
 	if !b.runs {
 		return true, 0
 	}
@@ -316,7 +317,7 @@ func (b *bootstrapping) allows() (ok bool, at machine.Instant) {
 
 // rank returns how many of the nodes, whose number is of, stand for the cluster before this node
 // does. It is zero where a decider decides, or where the built-in rule chooses this node.
-func (b *bootstrapping) rank(of int) int {
+func (b *contactSearch) rank(of int) int {
 	o := b.observe()
 	if b.decides || (bootstrap.LowestAddress{}).DecideNow(o).Action == bootstrap.Form {
 		return 0
@@ -326,13 +327,13 @@ func (b *bootstrapping) rank(of int) int {
 }
 
 // mayJoin reports whether the decider lets this node join the cluster of a contact point.
-func (b *bootstrapping) mayJoin(a gossip.Address) bool {
+func (b *contactSearch) mayJoin(a gossip.Address) bool {
 	return !b.runs || !b.decides || b.verdict.Action == bootstrap.Join && slices.Contains(b.verdict.SeedNodes, targetAt(a))
 }
 
 // explain says what the node waits for, and adds what the vote lacks where discovery lacks
 // nothing. The cause stays the same while only time passes.
-func (b *bootstrapping) explain(vote string) (line, cause string) {
+func (b *contactSearch) explain(vote string) (line, cause string) {
 	o := b.observe()
 	line, cause = b.search.Explain(o), b.search.Missing(o)
 	if cause == "" {
@@ -343,7 +344,7 @@ func (b *bootstrapping) explain(vote string) (line, cause string) {
 
 // ask asks the decider, if there is one and no question to it is under way, once in a join-interval at most: its
 // answer has the node ask others, which has it ask the decider again.
-func (b *bootstrapping) ask(o bootstrap.Observations) {
+func (b *contactSearch) ask(o bootstrap.Observations) {
 	if !b.decides || b.question != 0 || b.askedAt != 0 && b.now.Mono < b.askedAt.Add(b.cfg.JoinInterval) {
 		return
 	}
@@ -354,7 +355,7 @@ func (b *bootstrapping) ask(o bootstrap.Observations) {
 
 // decided takes the answer of the decider, which is checked against what it was asked, and reports whether it is
 // another one than before by which the node is to act.
-func (b *bootstrapping) decided(in machine.Called) (acts bool) {
+func (b *contactSearch) decided(in machine.Called) (acts bool) {
 	decision, known := in.Result.(bootstrap.Decision)
 	err := in.Err
 	if err == nil && !known {
@@ -380,13 +381,13 @@ func (b *bootstrapping) decided(in machine.Called) (acts bool) {
 }
 
 // deciderFailed goes on without an answer: no cluster is joined, and none is formed.
-func (b *bootstrapping) deciderFailed(err error) {
+func (b *contactSearch) deciderFailed(err error) {
 	b.endQuestion()
 	b.verdict = bootstrap.Decision{}
 	b.out.DecideOften("bootstrap", b.self.String(), bootstrap.Probe.String(), cutText(fmt.Sprintf("the decider did not answer: %v", err)))
 }
 
-func (b *bootstrapping) endQuestion() {
+func (b *contactSearch) endQuestion() {
 	b.question = 0
 	b.out.Disarm(timerDecider)
 }

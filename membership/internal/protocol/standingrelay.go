@@ -11,10 +11,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A relay asks all members for their word in rounds ([relaying.round]); each member answers
-// and asks back ([relaying.receiveAsk]); the relay notes the word and lends its proof
-// ([relaying.receiveGiven], [relaying.lend]); the member takes the proof
-// ([relaying.receiveLent]). Who relays is at the end ([core.relays]).
+// A relay asks all members for their word in rounds ([standingRelay.round]); each member answers
+// and asks back ([standingRelay.receiveAsk]); the relay notes the word and lends its proof
+// ([standingRelay.receiveGiven], [standingRelay.lend]); the member takes the proof
+// ([standingRelay.receiveLent]). Who relays is at the end ([core.relays]).
 
 const (
 	// relaysMax is how many voters relay. Of five, four may die at once. How many of them ask
@@ -26,31 +26,32 @@ const (
 	proofsPerInterval = 20
 )
 
-// relaying is how a node proves that a majority knows it where it does not monitor all
-// voters. A few voters, the relays, ask all members. Each of them proves a majority by the
+// standingRelay lends and borrows proofs of a majority in a cluster so large that no node monitors
+// all voters. A few voters, the relays, ask all members. Each relay proves a majority by the
 // answers, as a node of a small cluster does, and lends its proof with the proof's age:
 //
 //	relay  -> member  AskStanding   a question of a round
 //	member -> relay   GiveStanding  its word, and how old is your proof?
 //	relay  -> member  LendStanding  as old as this
 //
-// The member counts from the moment at which it asked, less the age as it may have passed
-// by the member's own clock. So the fence bounds the whole chain: no link of it begins
-// anew. A proof that was lent is never lent again.
+// The member dates the proof from the moment at which it asked, less the proof's age, with the
+// largest difference that the rates of the two clocks may have. So the fence of the member ends
+// no later than if it had heard the majority itself. A proof that was lent is never lent again.
 //
-// Which voters relay is a belief of each node. A wrong one costs standing, or messages:
-// whoever removes a node counts every voter as one that may have lent to it.
-type relaying struct {
+// Each node computes for itself which voters relay. If nodes disagree, that costs standing or
+// messages and no safety: whoever removes a node counts every voter as one that may have lent
+// to it.
+type standingRelay struct {
 	*core
 
 	answers    *answers
 	replies    *replies
 	strategies *strategies
 
-	// rounds are the rounds of questions of this node as a relay, questions those that it
-	// asked relays.
-	rounds    asked
-	questions asked
+	// rounds are the rounds of questions that this node asked members as a relay, questions the
+	// ones that it asked relays.
+	rounds    questionLog
+	questions questionLog
 
 	// believes tells whether a voter relays, as far as this node knows.
 	believes func(voter *gossip.Member) bool
@@ -67,29 +68,29 @@ type relaying struct {
 	base   gossip.Base
 	relays bool
 
-	// roundAt is when this node last asked all members, words how many of them have answered,
-	// owed the questions of those that wait until the answers are a majority.
+	// roundAt is when this node last asked all members, words is how many of them have answered,
+	// and owed are the questions that wait until the answers are a majority.
 	roundAt machine.Instant
 	words   int
-	owed    []debt
+	owed    []owedReply
 
 	// own are this node's own proofs: from the answers with standing, and from all answers
 	// of nodes that know it. They were computed at ownAt for the base provedFor.
-	own, ownKnown proofs
+	own, ownKnown proofInstants
 	ownAt         machine.Instant
 	provedFor     gossip.Base
 
 	// lent are the best proofs that were lent to this node for its standing, lentKnown
 	// those that only show contact.
-	lent, lentKnown proofs
+	lent, lentKnown proofInstants
 
 	// standby says which of the relays ask.
 	standby standby
 }
 
-// proofs are moments by this node's clock; zero, which is longer ago than any limit, if
-// there is none.
-type proofs struct {
+// proofInstants are the moments, by this node's clock, at which something was last proven; zero,
+// which is longer ago than any limit, if it never was.
+type proofInstants struct {
 	// majority is the latest moment such that the node and those that were heard since win
 	// in every set of the base.
 	majority machine.Instant
@@ -97,20 +98,20 @@ type proofs struct {
 	all machine.Instant
 }
 
-func (p *proofs) raise(majority, all machine.Instant) {
+func (p *proofInstants) raise(majority, all machine.Instant) {
 	p.majority, p.all = max(p.majority, majority), max(p.all, all)
 }
 
-// debt is the question of a member how old this node's proof is.
-type debt struct {
+// owedReply is the question of a member how old this node's proof is, which is not answered yet.
+type owedReply struct {
 	to       gossip.NodeID
 	question uint64
 }
 
-// asked numbers questions, and remembers when the last ones were sent.
-type asked struct {
+// questionLog numbers questions, and remembers when the last roundsKept of them were sent.
+type questionLog struct {
 	sequence uint64
-	sent     []sentQuestion // Of roundsKept questions; none before the first, which few nodes ask.
+	sent     []sentQuestion // A ring by sequence; nil before the first question, as most nodes ask none.
 }
 
 // sentQuestion is when a question was sent, and to whom.
@@ -120,7 +121,7 @@ type sentQuestion struct {
 	to       gossip.NodeID // Zero: to several.
 }
 
-func (a *asked) begin(at machine.Instant, to gossip.NodeID) uint64 {
+func (a *questionLog) begin(at machine.Instant, to gossip.NodeID) uint64 {
 	if a.sent == nil {
 		a.sent = make([]sentQuestion, roundsKept)
 	}
@@ -131,7 +132,7 @@ func (a *asked) begin(at machine.Instant, to gossip.NodeID) uint64 {
 }
 
 // sentAt returns when a question was sent to a node, if that is remembered.
-func (a *asked) sentAt(sequence uint64, to gossip.NodeID) (machine.Instant, bool) {
+func (a *questionLog) sentAt(sequence uint64, to gossip.NodeID) (machine.Instant, bool) {
 	if a.sent == nil {
 		return 0, false
 	}
@@ -139,15 +140,15 @@ func (a *asked) sentAt(sequence uint64, to gossip.NodeID) (machine.Instant, bool
 	return slot.at, sequence != 0 && slot.sequence == sequence && slot.to == to
 }
 
-func newRelaying(c *core, a *answers, p *replies, s *strategies) *relaying {
-	r := &relaying{core: c, answers: a, replies: p, strategies: s}
+func newStandingRelay(c *core, a *answers, p *replies, s *strategies) *standingRelay {
+	r := &standingRelay{core: c, answers: a, replies: p, strategies: s}
 	r.believes = func(voter *gossip.Member) bool { return slices.Contains(r.believed(), voter) }
 	return r
 }
 
-// observe begins or ends relaying after a change of the state. Who begins, or finds that
-// the voters have changed, asks at once.
-func (r *relaying) observe() {
+// observe begins or ends relaying after a change of the state. A node that begins, or finds
+// that the voters have changed, asks at once.
+func (r *standingRelay) observe() {
 	if !r.surveyed.same {
 		r.orderOf = nil
 		r.forgetAskers()
@@ -155,15 +156,16 @@ func (r *relaying) observe() {
 	r.beginOrEnd()
 }
 
-// believed are the relays as far as this node knows.
-func (r *relaying) believed() []*gossip.Member {
+// believed returns the relays as far as this node knows.
+func (r *standingRelay) believed() []*gossip.Member {
 	if r.orderOf != r.state {
 		r.order, r.orderOf = r.relaysOf(r.state), r.state
 	}
 	return r.order
 }
 
-func (r *relaying) beginOrEnd() {
+// beginOrEnd determines again whether this node relays. If it begins to, it asks at once.
+func (r *standingRelay) beginOrEnd() {
 	before, relays := r.relays, r.isRelay()
 	if r.surveyed.same && before == relays {
 		return
@@ -178,12 +180,12 @@ func (r *relaying) beginOrEnd() {
 }
 
 // round asks all members for their word, if it is for this node to do so.
-func (r *relaying) round() {
-	r.pay()
+func (r *standingRelay) round() {
+	r.lendOwed()
 	r.relays = r.isRelay()
 	r.asks = r.asks[:0]
 	if !r.relays {
-		r.callOthers()
+		r.callStandbys()
 		return
 	}
 	r.roundAt, r.words = r.now.Mono, 0
@@ -198,7 +200,7 @@ func (r *relaying) round() {
 }
 
 // receiveAsk answers a relay, and asks it how old its proof is.
-func (r *relaying) receiveAsk(from gossip.NodeID, msg AskStanding) {
+func (r *standingRelay) receiveAsk(from gossip.NodeID, msg AskStanding) {
 	if r.phase != phaseMember {
 		r.refuseSilently(RefusedNotReady)
 		return
@@ -221,7 +223,7 @@ func (r *relaying) receiveAsk(from gossip.NodeID, msg AskStanding) {
 // receiveGiven notes the word of a member, and lends it this node's proof as soon as that
 // rests on answers to the same round: the proof before is an interval older. It reports
 // whether the answer was asked for.
-func (r *relaying) receiveGiven(from gossip.NodeID, msg GiveStanding) bool {
+func (r *standingRelay) receiveGiven(from gossip.NodeID, msg GiveStanding) bool {
 	if msg.Sequence == 0 {
 		r.receiveCall(from)
 		return false
@@ -238,19 +240,19 @@ func (r *relaying) receiveGiven(from gossip.NodeID, msg GiveStanding) bool {
 	if msg.Known {
 		r.answers.isKnownTo(from, sentAt)
 	}
-	if len(r.owed) < len(r.asks) { // More than one debt to a member is not waited for.
+	if len(r.owed) < len(r.asks) { // Bounded: a member that answers twice need not be answered twice.
 		r.words++
-		r.owed = append(r.owed, debt{from, msg.Question})
+		r.owed = append(r.owed, owedReply{from, msg.Question})
 	}
 	if r.hasProvedRound() {
-		r.pay()
+		r.lendOwed()
 	}
 	return true
 }
 
 // hasProvedRound tells whether this node's proof rests on answers to its last round. It
 // computes the proof as soon as so many have answered that they may be a majority.
-func (r *relaying) hasProvedRound() bool {
+func (r *standingRelay) hasProvedRound() bool {
 	if proved := r.own.majority >= r.roundAt && sameBase(r.provedFor, r.surveyed.base); proved {
 		return true
 	}
@@ -264,8 +266,8 @@ func (r *relaying) hasProvedRound() bool {
 	return r.own.majority >= r.roundAt
 }
 
-// pay lends to those who wait for it.
-func (r *relaying) pay() {
+// lendOwed answers the questions that wait.
+func (r *standingRelay) lendOwed() {
 	for _, d := range r.owed {
 		r.lend(d.to, d.question)
 	}
@@ -276,7 +278,7 @@ func (r *relaying) pay() {
 // if this node would answer its heartbeat with standing, and if all know that there are so
 // many voters that proofs are lent. Who hosts nothing any more lends nothing: the others
 // may not wait until it has heard who was removed.
-func (r *relaying) lend(to gossip.NodeID, question uint64) {
+func (r *standingRelay) lend(to gossip.NodeID, question uint64) {
 	member, me := r.state.Member(to), r.state.Member(r.self)
 	if member == nil || me == nil || !r.isVoter(me) || r.hosting.dropped {
 		return
@@ -300,7 +302,7 @@ func (r *relaying) lend(to gossip.NodeID, question uint64) {
 }
 
 // ageOf returns the age of a proof, rounded up as the wire carries it.
-func (r *relaying) ageOf(at machine.Instant, limit time.Duration) time.Duration {
+func (r *standingRelay) ageOf(at machine.Instant, limit time.Duration) time.Duration {
 	age := max(r.now.Mono.Sub(min(at, r.now.Mono)), 0)
 	if at == 0 || age > limit {
 		return NoProof
@@ -308,8 +310,9 @@ func (r *relaying) ageOf(at machine.Instant, limit time.Duration) time.Duration 
 	return (age + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// receiveLent takes a proof.
-func (r *relaying) receiveLent(from gossip.NodeID, msg LendStanding) bool {
+// receiveLent takes a proof that a relay has lent to this node. It reports whether the proof was
+// asked for.
+func (r *standingRelay) receiveLent(from gossip.NodeID, msg LendStanding) bool {
 	asked, ok := r.questions.sentAt(msg.Question, from)
 	if r.phase != phaseMember || !ok {
 		r.refuseSilently(RefusedUnsolicited)
@@ -331,7 +334,7 @@ func (r *relaying) receiveLent(from gossip.NodeID, msg LendStanding) bool {
 
 // prove computes this node's own proofs, if those that it has are old, and reports whether
 // they were. The proofs stay true if they are not.
-func (r *relaying) prove() bool {
+func (r *standingRelay) prove() bool {
 	pace := r.cfg.FailureDetector.HeartbeatInterval / proofsPerInterval
 	if r.ownAt != 0 && r.now.Mono.Sub(r.ownAt) < pace && sameBase(r.provedFor, r.surveyed.base) {
 		return false
@@ -341,8 +344,8 @@ func (r *relaying) prove() bool {
 	return true
 }
 
-func (r *relaying) provedBy(heard map[gossip.NodeID]machine.Instant) proofs {
-	var p proofs
+func (r *standingRelay) provedBy(heard map[gossip.NodeID]machine.Instant) proofInstants {
+	var p proofInstants
 	if q, ok := lastWin(r.self, r.surveyed.base, r.living(heard)); ok {
 		p.majority = q
 	}
@@ -352,9 +355,9 @@ func (r *relaying) provedBy(heard map[gossip.NodeID]machine.Instant) proofs {
 	return p
 }
 
-// isRelay tells whether this node asks others. While a set of voters is small, whoever
-// hosts by it proves a majority for itself.
-func (r *relaying) isRelay() bool {
+// isRelay tells whether this node asks others now. While some set of voters is small, each node
+// that hosts proves a majority of that set by itself.
+func (r *standingRelay) isRelay() bool {
 	me := r.state.Member(r.self)
 	switch {
 	case r.phase != phaseMember || me == nil || !votes(me) || !r.monitorsSome():
@@ -388,6 +391,8 @@ func (c *core) relaysOf(s *gossip.State) []*gossip.Member {
 	return relays
 }
 
+// relaysBefore reports whether a is taken as a relay before b, where taken counts the relays of
+// each zone.
 func (c *core) relaysBefore(a, b *gossip.Member, taken map[string]int) bool {
 	if x, y := c.isUnfit(a), c.isUnfit(b); x != y {
 		return y
@@ -398,5 +403,5 @@ func (c *core) relaysBefore(a, b *gossip.Member, taken map[string]int) bool {
 	return a.OlderThan(b)
 }
 
-// isUnfit tells whether a voter relays only for want of others.
+// isUnfit tells whether a voter relays only where there are too few others.
 func (c *core) isUnfit(m *gossip.Member) bool { return m.Status >= gossip.Leaving || c.isLost(m.Node) }

@@ -67,21 +67,21 @@ func targetOf(i int) discovery.Target {
 }
 
 // looks starts a node that looks contact points up.
-func (l *loop) looks(i int, change ...func(*protocol.Bootstrapper)) *node {
-	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
+func (l *loop) looks(i int, change ...func(*protocol.Bootstrap)) *node {
+	b := protocol.Bootstrap{Config: bootstrap.Default(), Limit: 3 * time.Second}
 	for _, f := range change {
 		f(&b)
 	}
-	n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap = &b })
+	n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Dependencies) { d.Bootstrap = &b })
 	n.step(protocol.Discover{})
 	return n
 }
 
-func asked(b *protocol.Bootstrapper) { b.Asked = true }
+func asked(b *protocol.Bootstrap) { b.HasDecider = true }
 
 // line returns the last sentence of a node about what it waits for.
 func line(n *node) string {
-	all := published[protocol.Sought](n)
+	all := published[protocol.SearchProgress](n)
 	if len(all) == 0 {
 		return ""
 	}
@@ -118,7 +118,7 @@ func TestAClusterIsJoinedWithoutAMargin(t *testing.T) {
 	l.until(2*time.Second, func() bool { return l.allUp(3) })
 	require.Empty(t, published[protocol.SettingsDiffer](three))
 	r.found = append(r.found, targetOf(4))
-	four := l.looks(4, func(b *protocol.Bootstrapper) { b.Config.RequiredContactPoints = 4 })
+	four := l.looks(4, func(b *protocol.Bootstrap) { b.Config.RequiredContactPoints = 4 })
 	l.until(2*time.Second, func() bool { return l.allUp(4) })
 	require.Equal(t, []protocol.Difference{{
 		Key: "membership.seed-nodes", Member: "looked up, required-contact-point-nr 2", Joiner: "looked up, required-contact-point-nr 4",
@@ -127,7 +127,7 @@ func TestAClusterIsJoinedWithoutAMargin(t *testing.T) {
 
 func TestNobodyFormsBesideAMember(t *testing.T) {
 	l, _ := registered(t, 1, 2, 3)
-	few := func(b *protocol.Bootstrapper) { b.Config.ContactAll = false }
+	few := func(b *protocol.Bootstrap) { b.Config.ContactAll = false }
 	one := l.looks(1, few)
 	l.looks(2, few)
 	other := gossip.ClusterID{Born: 50, Nonce: 1}
@@ -250,8 +250,8 @@ func TestWhoRemembersIsUpAtOnce(t *testing.T) {
 		Voters: []protocol.Voter{{Node: l.nodes[address(1)].id, Data: 1}, {Node: l.nodes[address(2)].id, Data: 2}},
 	}
 	l.nodes[address(3)].dead = true
-	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
-	n := l.start(3, 33, func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap, d.Record = &b, record })
+	b := protocol.Bootstrap{Config: bootstrap.Default(), Limit: 3 * time.Second}
+	n := l.start(3, 33, func(_ *protocol.Config, d *protocol.Dependencies) { d.Bootstrap, d.Record = &b, record })
 	n.step(protocol.Discover{})
 	l.until(2*time.Second, func() bool { return n.sees(3, gossip.Up) })
 }
@@ -358,8 +358,8 @@ func keeps(l *loop, records map[gossip.Address]protocol.Record) {
 
 // looksWith starts a node that looks contact points up and has the record of an earlier node.
 func (l *loop) looksWith(i int, uid gossip.UID, record protocol.Record) {
-	b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
-	n := l.start(i, uid, func(_ *protocol.Config, d *protocol.Deps) {
+	b := protocol.Bootstrap{Config: bootstrap.Default(), Limit: 3 * time.Second}
+	n := l.start(i, uid, func(_ *protocol.Config, d *protocol.Dependencies) {
 		d.Bootstrap, d.Remember, d.Record = &b, true, record
 	})
 	n.step(protocol.Discover{})
@@ -423,8 +423,8 @@ func TestNodesThatAreFoundByAddressMayHaveNames(t *testing.T) {
 	l, r := registered(t)
 	var named []*node
 	for i := 1; i <= 3; i++ {
-		b := protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
-		n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Deps) { d.Bootstrap = &b })
+		b := protocol.Bootstrap{Config: bootstrap.Default(), Limit: 3 * time.Second}
+		n := l.start(i, gossip.UID(i), func(_ *protocol.Config, d *protocol.Dependencies) { d.Bootstrap = &b })
 		named = append(named, n)
 		// The node can be reached at another address than its own, too.
 		found := gossip.Address{Host: fmt.Sprintf("192.168.0.%d", 10+i), Port: 7946}
@@ -440,7 +440,7 @@ func TestNodesThatAreFoundByAddressMayHaveNames(t *testing.T) {
 // A node that finds only itself forms a cluster where one contact point is required.
 func TestOneThatFindsItselfAlone(t *testing.T) {
 	l, _ := registered(t, 1)
-	one := l.looks(1, func(b *protocol.Bootstrapper) { b.Config.RequiredContactPoints = 1 })
+	one := l.looks(1, func(b *protocol.Bootstrap) { b.Config.RequiredContactPoints = 1 })
 	l.run(bootstrap.Default().StableMargin)
 	require.Empty(t, one.machine.State().Members())
 	l.until(2*time.Second, func() bool { return l.allUp(1) })
@@ -449,7 +449,7 @@ func TestOneThatFindsItselfAlone(t *testing.T) {
 // A node that may not form a cluster votes for others, and joins them.
 func TestWhoMayFormNoClusterVotes(t *testing.T) {
 	l, _ := registered(t, 1, 2)
-	one := l.looks(1, func(b *protocol.Bootstrapper) { b.Config.FormNewCluster = false })
+	one := l.looks(1, func(b *protocol.Bootstrap) { b.Config.FormNewCluster = false })
 	l.looks(2)
 	l.run(4 * time.Second)
 	require.Contains(t, line(one), "this node forms no cluster: form-new-cluster is off")

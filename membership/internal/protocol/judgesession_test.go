@@ -54,7 +54,7 @@ func judged(t *testing.T) (*loop, *referee) {
 
 func nobody(_ *node, b fd.Batch) (any, error) { return fd.Verdicts{Number: b.Number}, nil }
 
-func withJudge(_ *protocol.Config, d *protocol.Deps) { d.Judge = "sage" }
+func withJudge(_ *protocol.Config, d *protocol.Dependencies) { d.Judge = "sage" }
 
 // marked runs until a node has marked another one unreachable, and returns how long after now
 // that was.

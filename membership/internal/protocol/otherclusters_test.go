@@ -101,12 +101,12 @@ func (w *land) boot(i int) {
 	w.uid++
 	r := w.residents[i]
 	w.off[i] = false
-	n := w.start(i, w.uid, func(_ *protocol.Config, deps *protocol.Deps) {
+	n := w.start(i, w.uid, func(_ *protocol.Config, deps *protocol.Dependencies) {
 		if !r.forgets {
 			deps.Record, deps.Remember = w.disks[address(i)], true
 		}
 		if r.found {
-			deps.Bootstrap = &protocol.Bootstrapper{Config: bootstrap.Default(), Limit: 3 * time.Second}
+			deps.Bootstrap = &protocol.Bootstrap{Config: bootstrap.Default(), Limit: 3 * time.Second}
 		}
 	})
 	if r.found {

@@ -38,16 +38,16 @@ import (
 // cluster first, it has ended, and votes only when every node that hosts by its answers
 // has stopped.
 
-// forming is what a node without a cluster knows about founding one.
-type forming struct {
+// formation founds a cluster by a vote of the nodes that are in none.
+type formation struct {
 	*core
 
-	inquiry    *inquiry
-	boot       *bootstrapping
-	memory     *memory
-	strategies *strategies
-	footing    *footing
-	join       entrance
+	inquiry       *inquiry
+	contactSearch *contactSearch
+	memory        *memory
+	strategies    *strategies
+	footing       *footing
+	join          entrance
 
 	// winning says that the nodes that answer win in the basis, and did so when that was
 	// last looked at.
@@ -67,11 +67,11 @@ type forming struct {
 	owed  []owedVote
 	early []earlyAsk
 
-	// candidate is the cluster for which this node asks votes, or nil.
-	candidate *candidacy
+	// election is under way while this node is a candidate; nil: it is none.
+	election *election
 }
 
-// entrance is what forming needs of joining.
+// entrance is what formation needs of [joining].
 type entrance interface {
 	// isTaken tells whether a member was asked to let this node join, or has let it in.
 	isTaken() bool
@@ -89,13 +89,14 @@ type earlyAsk struct {
 	ask  AskVote
 }
 
+// owedVote is a vote that is sent as soon as its promise is on the disk.
 type owedVote struct {
 	to    gossip.NodeID
 	birth int64
 }
 
-// candidacy is a birth for which this node asks votes.
-type candidacy struct {
+// election is the attempt of this node, as a candidate, to found a cluster of a birth.
+type election struct {
 	birth   int64
 	basis   Record
 	asked   bool
@@ -112,31 +113,31 @@ type ballot struct {
 }
 
 // restart begins a new search. The vote of this node stays given.
-func (f *forming) restart() {
-	f.winning, f.tryAt, f.owed, f.early, f.candidate = false, 0, nil, nil, nil
+func (f *formation) restart() {
+	f.winning, f.tryAt, f.owed, f.early, f.election = false, 0, nil, nil, nil
 }
 
-// withdraw ends this node's candidacy, if there is one, because it joins a cluster
-// instead.
-func (f *forming) withdraw() { f.candidate = nil }
+// endElection ends this node's election, if one is under way, because the node joins a
+// cluster instead.
+func (f *formation) endElection() { f.election = nil }
 
 // end drops everything about founding a cluster, because this node enters one.
-func (f *forming) end() { f.candidate, f.owed, f.early = nil, nil, nil }
+func (f *formation) end() { f.election, f.owed, f.early = nil, nil, nil }
 
 // putOff keeps a question for later, at most one of each node.
-func (f *forming) putOff(from gossip.NodeID, ask AskVote) {
+func (f *formation) putOff(from gossip.NodeID, ask AskVote) {
 	f.early = slices.DeleteFunc(f.early, func(e earlyAsk) bool { return e.from.Address == from.Address })
 	f.early = append(f.early, earlyAsk{from, ask})
 }
 
 // hasVotedFor tells whether the last birth that this process voted for is this one.
-func (f *forming) hasVotedFor(birth int64) bool { return f.vote != 0 && f.vote == birth }
+func (f *formation) hasVotedFor(birth int64) bool { return f.vote != 0 && f.vote == birth }
 
 // winsIn reports whether ballots win in every set of a basis. Of listed seed nodes more
 // than half are needed. With a strategy that may keep a minority, all remembered voters
 // are, since fewer of them may have gone on.
-func (f *forming) winsIn(basis Record, ballots []ballot) bool {
-	spoken, voters := map[gossip.NodeID]bool{}, speakersFor(basis.everybody())
+func (f *formation) winsIn(basis Record, ballots []ballot) bool {
+	spoken, voters := map[gossip.NodeID]bool{}, newVoterIndex(basis.everybody())
 	for _, b := range ballots {
 		for _, v := range voters.of(b.node.Address, b.record) {
 			spoken[v] = true
@@ -153,10 +154,10 @@ func (f *forming) winsIn(basis Record, ballots []ballot) bool {
 	}
 }
 
-// ballotBox returns this node and the related nodes that answer that they are in no cluster,
+// collectBallots returns this node and the related nodes that answer that they are in no cluster,
 // as far as they speak for voters of a basis. It returns false if some node answers that it
 // is in a related cluster: then there may be a cluster to join, or one that ends.
-func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
+func (f *formation) collectBallots(basis Record) ([]ballot, bool) {
 	all := []ballot{{f.self, f.memory.wanted}}
 	for _, a := range f.inquiry.fresh() {
 		switch {
@@ -166,21 +167,21 @@ func (f *forming) ballotBox(basis Record) ([]ballot, bool) {
 			all = append(all, ballot{a.from, a.claim.Record})
 		}
 	}
-	voters := speakersFor(basis.everybody())
+	voters := newVoterIndex(basis.everybody())
 	return slices.DeleteFunc(all, func(b ballot) bool { return len(voters.of(b.node.Address, b.record)) == 0 }), true
 }
 
 // couldFound reports whether the nodes that answer, all in no cluster, win in the basis:
 // they vote, or wait until they may.
-func (f *forming) couldFound() bool {
+func (f *formation) couldFound() bool {
 	basis := f.inquiry.basis()
-	ballots, complete := f.ballotBox(basis)
+	ballots, complete := f.collectBallots(basis)
 	return complete && f.winsIn(basis, ballots)
 }
 
-// grownUp is when this process is so old that every node that hosts by answers of its
-// predecessor has stopped.
-func (f *forming) grownUp() machine.Instant {
+// oldEnoughAt is when this process may vote: by then every node that hosts by answers of the
+// process's predecessor has stopped.
+func (f *formation) oldEnoughAt() machine.Instant {
 	wait := f.cfg.Fence
 	if !f.strategies.majorityOnly() {
 		wait = f.margin()
@@ -192,12 +193,12 @@ func (f *forming) grownUp() machine.Instant {
 }
 
 // considerFounding asks for votes if their time has come, or arms the timer for it.
-func (f *forming) considerFounding() {
-	if f.phase != phaseJoining || f.join.isTaken() || f.candidate != nil {
+func (f *formation) considerFounding() {
+	if f.phase != phaseJoining || f.join.isTaken() || f.election != nil {
 		return
 	}
 	basis := f.inquiry.basis()
-	ballots, free := f.ballotBox(basis)
+	ballots, free := f.collectBallots(basis)
 	mine := slices.ContainsFunc(ballots, func(b ballot) bool { return b.node == f.self })
 	if !free || !mine || !f.winsIn(basis, ballots) || !f.mayFound(basis) {
 		f.winning = false
@@ -206,7 +207,7 @@ func (f *forming) considerFounding() {
 	at := max(f.now.Mono, f.holdUntil, f.tryAt)
 	switch alone := len(basis.Voters) == 1 && basis.Settled(); {
 	case !alone:
-		at = max(at, f.grownUp())
+		at = max(at, f.oldEnoughAt())
 	case f.inquiry.isAlone():
 		at = max(at, f.listensUntil())
 	case len(f.inquiry.whomToAsk()) > 0:
@@ -227,7 +228,7 @@ func (f *forming) considerFounding() {
 		f.out.Arm(timerFormation, at)
 		return
 	}
-	f.stand(basis)
+	f.becomeCandidate(basis)
 }
 
 const (
@@ -244,7 +245,7 @@ const (
 
 // listensUntil is when a node that lists itself alone may found. On a loopback address it is
 // no member of any other cluster.
-func (f *forming) listensUntil() machine.Instant {
+func (f *formation) listensUntil() machine.Instant {
 	if ip, err := netip.ParseAddr(f.self.Address.Host); err == nil && ip.IsLoopback() || f.self.Address.Host == "localhost" {
 		return f.now.Mono
 	}
@@ -257,14 +258,14 @@ func (f *forming) listensUntil() machine.Instant {
 
 // mayFound reports whether what discovery has found is enough to found a cluster upon,
 // where nobody remembers one. If time alone is missing, it arms the timer.
-func (f *forming) mayFound(basis Record) bool {
+func (f *formation) mayFound(basis Record) bool {
 	switch {
 	case basis.Remembers():
 		return true
-	case f.inquiry.strange():
+	case f.inquiry.unrelatedContact():
 		return false
 	}
-	ok, at := f.boot.allows()
+	ok, at := f.contactSearch.allows()
 	if !ok && at > f.now.Mono {
 		f.out.Arm(timerFormation, at)
 	}
@@ -272,9 +273,9 @@ func (f *forming) mayFound(basis Record) bool {
 }
 
 // rank is the number of nodes in ballots with a lower address than this one.
-func (f *forming) rank(ballots []ballot) int {
-	if f.boot.isNeeded() {
-		return f.boot.rank(len(ballots))
+func (f *formation) rank(ballots []ballot) int {
+	if f.contactSearch.isNeeded() {
+		return f.contactSearch.rank(len(ballots))
 	}
 	n := 0
 	for _, b := range ballots {
@@ -286,9 +287,9 @@ func (f *forming) rank(ballots []ballot) int {
 }
 
 // electionTimeout is the random time for which a node of a rank lets others go first, as
-// in Raft. It grows with the rank, so that many candidates that fail do not go on failing
-// by each other.
-func (f *forming) electionTimeout(rank int) time.Duration {
+// in Raft. It grows with the rank, so that many candidates do not keep each other from winning
+// again and again.
+func (f *formation) electionTimeout(rank int) time.Duration {
 	longest := int64(4 * f.cfg.JoinInterval)
 	return time.Duration(1+min(rank, rankMax))*2*f.cfg.JoinInterval + time.Duration(f.deps.Rand.Int64N(longest))
 }
@@ -298,35 +299,36 @@ func (f *forming) electionTimeout(rank int) time.Duration {
 const rankMax = 10
 
 // voteHold is how long a vote binds.
-func (f *forming) voteHold() time.Duration { return 4 * f.cfg.JoinInterval }
+func (f *formation) voteHold() time.Duration { return 4 * f.cfg.JoinInterval }
 
-// stand makes this node a candidate. Its promise is its own vote.
-func (f *forming) stand(basis Record) {
+// becomeCandidate begins an election. The promise of the birth is this node's vote for itself.
+func (f *formation) becomeCandidate(basis Record) {
 	birth := f.inquiry.nextBirth()
 	if birth > gossip.LatestBirth {
 		return // Waiting tells the reason.
 	}
-	f.candidate = &candidacy{birth: birth, basis: basis, until: f.now.Mono.Add(f.voteHold())}
+	f.election = &election{birth: birth, basis: basis, until: f.now.Mono.Add(f.voteHold())}
 	f.vote = birth
-	f.out.Arm(timerFormation, f.candidate.until)
+	f.out.Arm(timerFormation, f.election.until)
 	f.promise(birth)
 	f.askVotes()
 }
 
-func (f *forming) promise(birth int64) {
+// promise has the record hold that this node enters and votes for no cluster of a lower birth.
+func (f *formation) promise(birth int64) {
 	r := f.memory.wanted
 	r.Promise = max(r.Promise, birth)
 	f.memory.remember(r)
 }
 
-// askVotes asks for the votes of a candidacy whose promise is on disk.
-func (f *forming) askVotes() {
-	c := f.candidate
+// askVotes asks for votes once the promise of this node's election is on disk.
+func (f *formation) askVotes() {
+	c := f.election
 	if c == nil || c.asked || f.kept.Promise < c.birth {
 		return
 	}
 	c.asked = true
-	voters := speakersFor(c.basis.everybody())
+	voters := newVoterIndex(c.basis.everybody())
 	for _, a := range f.inquiry.fresh() {
 		if len(voters.of(a.from.Address, a.claim.Record)) > 0 && !a.isMember() && a.related {
 			c.open++
@@ -337,8 +339,8 @@ func (f *forming) askVotes() {
 }
 
 // count takes a vote, and founds the cluster if the votes win.
-func (f *forming) count(b ballot) {
-	c := f.candidate
+func (f *formation) count(b ballot) {
+	c := f.election
 	c.ballots = append(c.ballots, b)
 	if !c.won && f.winsIn(c.basis, c.ballots) {
 		// A node whose vote is under way should not have to wait until the others are up.
@@ -350,49 +352,49 @@ func (f *forming) count(b ballot) {
 
 // foundIfWon founds the cluster when the votes win and no further vote is to come. This
 // node's own vote is still for itself: a candidate votes for no other, see
-// [forming.receiveAskVote].
-func (f *forming) foundIfWon() {
-	c := f.candidate
-	_, free := f.ballotBox(c.basis)
+// [formation.receiveAskVote].
+func (f *formation) foundIfWon() {
+	c := f.election
+	_, free := f.collectBallots(c.basis)
 	switch {
 	case !free || !f.mayFound(c.basis):
 		// Another cluster was founded meanwhile: it is joined, or it ends. Or the contact points
 		// are others by now.
-		f.giveUpCandidacy()
+		f.giveUpElection()
 	case c.won && (c.open == 0 || f.now.Mono >= c.until):
 		f.found(c, "they answered that they are in no cluster, and gave their votes")
 	case !c.won && c.open == 0:
-		f.giveUpCandidacy() // No node is left that could still vote.
+		f.giveUpElection() // No node is left that could still vote.
 	}
 }
 
 // letOthersTry makes a node that has voted wait for its rank again, counted from the end
-// of its vote. Otherwise all voters of a candidate that failed would stand in the moment
-// in which their votes end, and fail by each other, again and again.
-func (f *forming) letOthersTry() {
-	ballots, _ := f.ballotBox(f.inquiry.basis())
+// of its vote. Otherwise all voters of a candidate that failed would become candidates in the
+// moment in which their votes end, and keep each other from winning, again and again.
+func (f *formation) letOthersTry() {
+	ballots, _ := f.collectBallots(f.inquiry.basis())
 	if rank := f.rank(ballots); rank > 0 {
 		f.tryAt = f.holdUntil.Add(f.electionTimeout(rank))
 	}
 }
 
-// giveUpCandidacy ends the candidacy, and lets other nodes go first.
-func (f *forming) giveUpCandidacy() {
-	basis := f.candidate.basis
-	ballots, _ := f.ballotBox(basis)
-	f.candidate, f.winning = nil, true
+// giveUpElection ends the election without a cluster, and lets other nodes go first.
+func (f *formation) giveUpElection() {
+	basis := f.election.basis
+	ballots, _ := f.collectBallots(basis)
+	f.election, f.winning = nil, true
 	f.tryAt = f.now.Mono.Add(f.electionTimeout(f.rank(ballots)))
 	f.out.Arm(timerFormation, f.tryAt)
 }
 
-// formationTimeout ends a candidacy that has not won, or begins one.
-func (f *forming) formationTimeout() {
-	if f.candidate != nil && f.candidate.won {
+// formationTimeout ends an election that was not won in time, or begins one.
+func (f *formation) formationTimeout() {
+	if f.election != nil && f.election.won {
 		f.foundIfWon()
 		return
 	}
-	if f.candidate != nil && f.now.Mono >= f.candidate.until {
-		f.giveUpCandidacy()
+	if f.election != nil && f.now.Mono >= f.election.until {
+		f.giveUpElection()
 		return
 	}
 	f.considerFounding()
@@ -401,7 +403,7 @@ func (f *forming) formationTimeout() {
 // receiveAskVote gives this node's vote to a cluster that is to be founded, once the
 // promise is on disk. The conditions are those of a vote in Raft, and that no node hosts
 // any more by what a predecessor of this process has answered.
-func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
+func (f *formation) receiveAskVote(from gossip.NodeID, msg AskVote) {
 	own := f.memory.wanted
 	refuse := func(format string, values ...any) {
 		f.out.Send(from, Vote{Birth: msg.Birth, Reason: cutText(fmt.Sprintf(format, values...))})
@@ -419,12 +421,12 @@ func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 		refuse("it remembers newer voters, of %v", own.Stamp)
 	case own.Stamp == msg.Basis && own.Remembers() && own.Settled() && !msg.Settled:
 		refuse("it knows that the last change of voters is over")
-	case f.now.Mono < f.grownUp() && f.grownUp() < f.now.Mono.Add(f.voteHold()):
+	case f.now.Mono < f.oldEnoughAt() && f.oldEnoughAt() < f.now.Mono.Add(f.voteHold()):
 		f.putOff(from, msg) // The candidate waits for as long as that.
-		f.out.Arm(timerVote, f.grownUp())
-	case f.now.Mono < f.grownUp():
+		f.out.Arm(timerVote, f.oldEnoughAt())
+	case f.now.Mono < f.oldEnoughAt():
 		refuse("it has just started: who hosts by its last answers must have stopped first")
-	case f.now.Mono < f.holdUntil || f.candidate != nil:
+	case f.now.Mono < f.holdUntil || f.election != nil:
 		refuse("it has just voted for another one")
 	default:
 		f.vote, f.holdUntil = msg.Birth, f.now.Mono.Add(f.voteHold())
@@ -436,7 +438,7 @@ func (f *forming) receiveAskVote(from gossip.NodeID, msg AskVote) {
 }
 
 // answerEarly answers the questions that came before this node may vote.
-func (f *forming) answerEarly() {
+func (f *formation) answerEarly() {
 	early := f.early
 	f.early = nil
 	for _, e := range early {
@@ -447,7 +449,7 @@ func (f *forming) answerEarly() {
 }
 
 // castVotes sends the votes whose promise is on disk.
-func (f *forming) castVotes() {
+func (f *formation) castVotes() {
 	f.owed = slices.DeleteFunc(f.owed, func(o owedVote) bool {
 		if f.kept.Promise < o.birth {
 			return false
@@ -458,12 +460,12 @@ func (f *forming) castVotes() {
 }
 
 // receiveVote counts a vote.
-func (f *forming) receiveVote(from gossip.NodeID, msg Vote) {
-	c := f.candidate
+func (f *formation) receiveVote(from gossip.NodeID, msg Vote) {
+	c := f.election
 	a, known := f.inquiry.of(from.Address)
 	switch {
 	case f.phase != phaseJoining || c == nil || msg.Birth != c.birth || !known || a.from != from:
-		return // Late: the candidacy is over, or the voter has been started again.
+		return // Late: the election is over, or the voter has been started again.
 	case slices.ContainsFunc(c.ballots, func(b ballot) bool { return b.node == from }):
 	case !msg.Granted:
 		c.open--
@@ -477,7 +479,7 @@ func (f *forming) receiveVote(from gossip.NodeID, msg Vote) {
 
 // found makes this node the first member of a new cluster with the voters of the basis: a
 // voter that voted gets its new node id, each other one counts as a lost vote.
-func (f *forming) found(c *candidacy, why string) gossip.ClusterID {
+func (f *formation) found(c *election, why string) gossip.ClusterID {
 	config := c.config()
 	config.By = f.self.UID
 	cluster := gossip.ClusterID{Born: c.birth, Nonce: f.deps.Rand.Uint64() | 1, Origin: c.basis.Cluster.Lineage()}
@@ -496,7 +498,7 @@ func (f *forming) found(c *candidacy, why string) gossip.ClusterID {
 
 // warnOfSilent tells which listed nodes were silent when a cluster was founded upon the list:
 // one that still runs there, and is cut off, is not seen.
-func (f *forming) warnOfSilent(c *candidacy) {
+func (f *formation) warnOfSilent(c *election) {
 	var silent []gossip.Address
 	for _, v := range c.basis.Voters {
 		if _, heard := f.inquiry.of(v.Node.Address); !heard && v.Node.Address != f.self.Address && !v.isAbsent() {
@@ -505,12 +507,12 @@ func (f *forming) warnOfSilent(c *candidacy) {
 	}
 	if len(silent) > 0 {
 		f.out.Decide("join", f.self.String(), "listed nodes silent", cutText(fmt.Sprintf("%v: if a cluster runs there, there are two now", silent)))
-		f.out.Publish(FoundedWithout{Silent: silent})
+		f.out.Publish(SilentSeeds{Addresses: silent})
 	}
 }
 
 // config returns the voters with which the cluster begins.
-func (c *candidacy) config() gossip.Voters {
+func (c *election) config() gossip.Voters {
 	var config gossip.Voters
 	config.Voters, config.Data = c.incarnate(c.basis.Voters)
 	if !c.basis.Settled() {
@@ -520,10 +522,10 @@ func (c *candidacy) config() gossip.Voters {
 }
 
 // incarnate replaces voters by the nodes that voted for them.
-func (c *candidacy) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID) {
-	now, speakers := slices.Clone(voters), speakersFor(voters)
+func (c *election) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID) {
+	now, index := slices.Clone(voters), newVoterIndex(voters)
 	for _, b := range c.ballots {
-		for _, spoken := range speakers.of(b.node.Address, b.record) {
+		for _, spoken := range index.of(b.node.Address, b.record) {
 			i := slices.IndexFunc(voters, func(v Voter) bool { return v.Node == spoken })
 			now[i] = Voter{Node: b.node, Data: b.record.Data}
 		}
@@ -539,7 +541,7 @@ func (c *candidacy) incarnate(voters []Voter) ([]gossip.NodeID, []gossip.DataID)
 
 // commandForm founds a cluster by command of an operator, with this node as its only
 // voter. It is refused while a member with standing answers.
-func (f *forming) commandForm(in Form) {
+func (f *formation) commandForm(in Form) {
 	if f.phase != phaseJoining || f.join.isEntering() {
 		f.refuseForm(in, f.self, "this node is not waiting for a cluster")
 		return
@@ -556,7 +558,7 @@ func (f *forming) commandForm(in Form) {
 		return
 	}
 	basis := f.inquiry.basis()
-	c := &candidacy{
+	c := &election{
 		birth: birth, ballots: []ballot{{f.self, f.memory.wanted}},
 		basis: Record{Stamp: basis.Stamp, Cluster: basis.Cluster, Voters: []Voter{{Node: f.self, Data: f.memory.wanted.Data}}},
 	}
@@ -565,13 +567,14 @@ func (f *forming) commandForm(in Form) {
 }
 
 // refuseForm tells an operator why no cluster is founded.
-func (f *forming) refuseForm(in Form, because gossip.NodeID, reason string) {
+func (f *formation) refuseForm(in Form, because gossip.NodeID, reason string) {
 	f.refuse(because, "Form", RefusedNotReady, reason)
 	f.out.Publish(FormAnswered{ID: in.ID, Reason: reason})
 }
 
-// watchFounding ends this node if the cluster that was founded does not come into being.
-func (f *forming) watchFounding() {
+// watchFounding ends this node if no majority of the voters upon which its cluster was founded
+// comes within the limit.
+func (f *formation) watchFounding() {
 	switch {
 	case f.phase != phaseMember || !f.founding():
 	case f.footing.connected():
