@@ -61,8 +61,8 @@ type Traffic struct {
 func LossFaults(t Traffic) []Fault {
 	return []Fault{
 		LoseTypes("lose-type", 5, t.Types),
-		{"lose-gossip", 4, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "gossip", is: t.News}) }},
-		{"lose-heartbeats", 2, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "heartbeats", is: t.Heartbeat}) }},
+		{"lose-gossip", 4, func(w *World, r *rand.Rand) { loseFault(w, r, lossFilter{what: "gossip", is: t.News}) }},
+		{"lose-heartbeats", 2, func(w *World, r *rand.Rand) { loseFault(w, r, lossFilter{what: "heartbeats", is: t.Heartbeat}) }},
 		{"lose-service", 1, func(w *World, r *rand.Rand) { loseFault(w, r, oneService(w, r, t.Service)) }},
 		{"crash-midway", 4, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) { w.CrashWithin(n.place.address, 1+r.IntN(30), nil) })
@@ -157,22 +157,22 @@ func rack(w *World, r *rand.Rand) []*Node {
 	return nodes[:min(1+r.IntN(max(len(nodes), 1)), len(nodes))]
 }
 
-// selective says which messages a fault loses.
-type selective struct {
+// lossFilter selects the messages that a fault loses.
+type lossFilter struct {
 	what    string                 // The messages in words, for the trace.
 	service machine.Service        // If not zero, all messages of this service are lost.
 	is      func(message any) bool // Whether a message is lost; used when service is zero.
 }
 
 // oneType selects the messages of one type.
-func oneType(r *rand.Rand, types []any) selective {
+func oneType(r *rand.Rand, types []any) lossFilter {
 	of := reflect.TypeOf(types[r.IntN(len(types))])
-	return selective{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
+	return lossFilter{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
 }
 
 // oneService selects all messages of one service, as when its lane stands still.
-func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
-	s := selective{service: fallback, is: func(any) bool { return true }}
+func oneService(w *World, r *rand.Rand, fallback machine.Service) lossFilter {
+	s := lossFilter{service: fallback, is: func(any) bool { return true }}
 	withNode(w, r, func(n *Node) {
 		components := n.group.Components()
 		s.service = components[r.IntN(len(components))].Service
@@ -182,7 +182,7 @@ func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
 
 // loseFault loses the selected messages for one to fifteen seconds: all of them, those
 // to one node or those from one node.
-func loseFault(w *World, r *rand.Rand, s selective) {
+func loseFault(w *World, r *rand.Rand, s lossFilter) {
 	where, what := w.places[r.IntN(len(w.places))].address, s.what
 	lose := func(_, _ gossip.Address, message any) bool { return s.is(message) }
 	switch r.IntN(3) {

@@ -63,20 +63,20 @@ type Node struct {
 	free  []int32
 	named map[timerKey]int32
 
-	served  map[callKey]*served    // The other sides of its calls.
-	muted   *asking                // The call whose late answer is being fed.
-	blocked map[gossip.NodeID]bool // Peers whose messages are refused.
+	processes map[callKey]*strategyProcess // The other sides of its calls.
+	muted     *pendingCall                 // The call whose late answer is being fed.
+	blocked   map[gossip.NodeID]bool       // Peers whose messages are refused.
 
 	frozen  bool
 	thaws   int     // How often it was thawed.
 	thawed  int64   // World time at which it was thawed last.
 	waiting []event // Events that came while the node was frozen.
 
-	ended bool
-	why   string // Why it ended.
-	quit  string // Set within a step: why the node ends after the step.
-	fuse  *fuse  // Counts messages until a crash in the middle of a step; nil: none is planned.
-	torn  bool   // The node has crashed in the middle of the present step.
+	ended        bool
+	why          string        // Why it ended.
+	quit         string        // Set within a step: why the node ends after the step.
+	crashCounter *crashCounter // Counts messages until a crash in the middle of a step; nil: none is planned.
+	torn         bool          // The node has crashed in the middle of the present step.
 }
 
 type timerKey struct {
@@ -186,7 +186,7 @@ func (n *Node) Carry(from machine.ID, e machine.Effect) {
 	switch e := e.(type) {
 	case machine.Send:
 		w.network.send(n, from, e)
-		if n.fuse != nil {
+		if n.crashCounter != nil {
 			n.countSent(e.Message)
 		}
 	case machine.Arm:
@@ -216,7 +216,7 @@ func (n *Node) Carry(from machine.ID, e machine.Effect) {
 				return
 			}
 		}
-		machine.Assert(false, "an effect has somebody to carry it out", "component", c.Name, "effect", w.trace.shape(e).name)
+		machine.Assert(false, "an effect has somebody to carry it out", "component", c.Name, "effect", w.trace.typeOf(e).name)
 	}
 }
 

@@ -94,7 +94,7 @@ func stack() string {
 type input struct {
 	to     machine.ID
 	in     machine.Input
-	answer *asking // The call that in answers; nil if in is no answer.
+	answer *pendingCall // The call that in answers; nil if in is no answer.
 }
 
 // Input feeds an input to a component of the node at an address, as soon as the node

@@ -19,7 +19,7 @@ import (
 // too many nodes, doubled or unsorted ones, a verdict that does not exist or does not fit
 // the nodes, a reason that is too long, or, where the class lets only majorities survive,
 // keeps a side without a majority. Each breaks the contract of [downing.Check].
-func GarbleDowning(class downing.Class) simulation.Garble {
+func GarbleDowning(class downing.Class) simulation.GarbageAnswer {
 	return func(r *rand.Rand, request any) any {
 		q, ok := request.(protocol.DowningRequest)
 		if !ok {

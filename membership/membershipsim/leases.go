@@ -88,7 +88,7 @@ func (l *Leases) Serve(w *simulation.World) {
 	l.world, l.rand = w, w.Source(sourceLeases)
 	l.store = store{ppm: l.rand.Int64N(20_001) - 10_000, leases: map[string]leased{}}
 	l.nodes, l.cut, l.holders = map[gossip.NodeID]*leaser{}, map[gossip.Address]bool{}, map[uint64]gossip.NodeID{}
-	w.Strategies().Hand(protocol.CallDowning, l.take)
+	w.Strategies().Handle(protocol.CallDowning, l.take)
 	w.Observe(func(o simulation.Observation) {
 		n := l.nodes[o.Node.ID()]
 		switch e := o.Event.(type) {

@@ -242,7 +242,7 @@ func (o *Operator) Operate(w *simulation.World) {
 func (o *Operator) observe(e simulation.Observation) {
 	n := e.Node
 	switch ended := e.Event.(type) {
-	case simulation.Began:
+	case simulation.Started:
 		o.world.After(0, func() { n.Input(protocol.Service, protocol.Join{Seeds: o.Seeds}) })
 	case simulation.Ended:
 		after := o.RestartAfter

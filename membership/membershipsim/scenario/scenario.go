@@ -81,9 +81,9 @@ type Result struct {
 	Hosted   int    // Seconds, over all nodes, in which a node could host.
 
 	Checked int // States that the checkers looked at.
-	Faults  []simulation.Injected
-	Fates   []simulation.Injected // The outcome of each call of a strategy.
-	Replay  string                // The command that repeats the run.
+	Faults  []simulation.FaultCount
+	Fates   []simulation.FaultCount // The outcome of each call of a strategy.
+	Replay  string                  // The command that repeats the run.
 }
 
 // Scenario is a named run.
@@ -246,7 +246,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	membershipsim.Serve(w)
 	invariants := &membershipsim.Invariants{}
 	invariants.Watch(w)
-	calling := &simulation.Calling{}
+	calling := &simulation.CallChecker{}
 	calling.Watch(w)
 	r := &run{world: w, duration: s.duration}
 	if o.Nodes > smallMax && s.duration == chaosTime {
@@ -284,7 +284,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
 		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
 		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
-		Faults: w.Injected(), Fates: w.Strategies().Fates(), Replay: w.Replay(),
+		Faults: w.Injected(), Fates: w.Strategies().Outcomes(), Replay: w.Replay(),
 	}
 	return result, nil
 }

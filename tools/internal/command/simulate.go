@@ -221,27 +221,27 @@ func progress(w io.Writer) func(now, of time.Duration) {
 
 // simulated is the JSON form of a run.
 type simulated struct {
-	OK        bool                  `json:"ok"`
-	Scenario  string                `json:"scenario"`
-	Seed      uint64                `json:"seed"`
-	Nodes     int                   `json:"nodes,omitempty"`
-	Virtual   string                `json:"virtual,omitempty"`
-	Settled   string                `json:"settled,omitempty"`
-	Members   int                   `json:"members,omitempty"`
-	Faults    []simulation.Injected `json:"faults,omitempty"`
-	Fenced    int                   `json:"fenced,omitempty"`
-	Steps     uint64                `json:"steps,omitempty"`
-	Sent      uint64                `json:"sent,omitempty"`
-	Lost      uint64                `json:"lost,omitempty"`
-	Refused   uint64                `json:"refused,omitempty"`
-	Codec     uint64                `json:"codec,omitempty"`
-	Checked   int                   `json:"checked,omitempty"`
-	Calls     uint64                `json:"calls,omitempty"`
-	Fates     []simulation.Injected `json:"fates,omitempty"`
-	Lines     uint64                `json:"lines,omitempty"`
-	Trace     string                `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
-	Violation string                `json:"violation,omitempty"`
-	Replay    string                `json:"replay"`
+	OK        bool                    `json:"ok"`
+	Scenario  string                  `json:"scenario"`
+	Seed      uint64                  `json:"seed"`
+	Nodes     int                     `json:"nodes,omitempty"`
+	Virtual   string                  `json:"virtual,omitempty"`
+	Settled   string                  `json:"settled,omitempty"`
+	Members   int                     `json:"members,omitempty"`
+	Faults    []simulation.FaultCount `json:"faults,omitempty"`
+	Fenced    int                     `json:"fenced,omitempty"`
+	Steps     uint64                  `json:"steps,omitempty"`
+	Sent      uint64                  `json:"sent,omitempty"`
+	Lost      uint64                  `json:"lost,omitempty"`
+	Refused   uint64                  `json:"refused,omitempty"`
+	Codec     uint64                  `json:"codec,omitempty"`
+	Checked   int                     `json:"checked,omitempty"`
+	Calls     uint64                  `json:"calls,omitempty"`
+	Fates     []simulation.FaultCount `json:"fates,omitempty"`
+	Lines     uint64                  `json:"lines,omitempty"`
+	Trace     string                  `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
+	Violation string                  `json:"violation,omitempty"`
+	Replay    string                  `json:"replay"`
 }
 
 func passed(r scenario.Result) simulated {
@@ -321,7 +321,7 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 
 // writeCounts lists how often each fault struck, or each outcome of a call occurred, in
 // lines that fit a terminal.
-func writeCounts(b *strings.Builder, what string, counts []simulation.Injected) {
+func writeCounts(b *strings.Builder, what string, counts []simulation.FaultCount) {
 	if len(counts) == 0 {
 		return
 	}

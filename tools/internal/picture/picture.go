@@ -117,7 +117,7 @@ func (p *Painter) observe(o simulation.Observation) {
 		return
 	}
 	switch e := o.Event.(type) {
-	case simulation.Began:
+	case simulation.Started:
 		p.set(kindLife, i, 0, 1)
 		p.marks.add(p.now(), markBegan, i, "began, generation "+fmt.Sprint(o.Node.Generation()))
 	case simulation.Ended:

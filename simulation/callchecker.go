@@ -10,13 +10,13 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Calling checks how machines call strategies that may block (I34): a component has at
+// CallChecker checks how machines call strategies that may block (I34): a component has at
 // most one call to a port and key in flight. A call is in flight until it is answered,
 // or past its limit by the clock of the node, or given up. The world itself checks
 // that a late answer has no effect.
 //
-// A Calling is added to a world by [Calling.Watch].
-type Calling struct {
+// It is added to a world by [CallChecker.Watch].
+type CallChecker struct {
 	// GivenUp reports whether a node has given up its call to a port, since the answer
 	// is no longer needed. It is called after each step of a node with a call in
 	// flight. Nil: nodes give no call up.
@@ -37,7 +37,7 @@ type inFlight struct {
 }
 
 // Watch adds the check to a world.
-func (c *Calling) Watch(w *World) {
+func (c *CallChecker) Watch(w *World) {
 	c.inFlight = make(map[gossip.NodeID]map[string]*inFlight)
 	w.Check(c)
 	w.Observe(func(o Observation) {
@@ -47,7 +47,7 @@ func (c *Calling) Watch(w *World) {
 	})
 }
 
-func (c *Calling) observed(o Observation) error {
+func (c *CallChecker) observed(o Observation) error {
 	calls := c.inFlight[o.Node.id]
 	switch e := o.Event.(type) {
 	case Ended:
@@ -62,7 +62,7 @@ func (c *Calling) observed(o Observation) error {
 	return nil
 }
 
-func (c *Calling) asked(o Observation, e Asked) error {
+func (c *CallChecker) asked(o Observation, e Asked) error {
 	c.Calls++
 	n, key, now := o.Node, o.Component+" "+callName(e.Call.Port, e.Call.Key), o.Node.Now().Mono
 	if p := c.inFlight[n.id][key]; p != nil && !p.givenUp && now < p.until {
@@ -80,7 +80,7 @@ func (c *Calling) asked(o Observation, e Asked) error {
 }
 
 // Stepped records which calls were given up.
-func (c *Calling) Stepped(_ *World, n *Node) error {
+func (c *CallChecker) Stepped(_ *World, n *Node) error {
 	if c.GivenUp == nil {
 		return nil
 	}
@@ -91,6 +91,6 @@ func (c *Calling) Stepped(_ *World, n *Node) error {
 }
 
 // Second does nothing.
-func (*Calling) Second(*World) error { return nil }
+func (*CallChecker) Second(*World) error { return nil }
 
-var _ Checker = (*Calling)(nil)
+var _ Checker = (*CallChecker)(nil)

@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// The fate of a call: whether and when it is answered. In order: a worker that is
+// The outcome of a call: whether and when it is answered. In order: a worker that is
 // occupied, a process that is away, then chances drawn from the seed (drawn), and at
-// last the latency, which may exceed the limit. Only a fate that needs an answer calls
+// last the latency, which may exceed the limit. Only an outcome that needs an answer calls
 // the answering function (ask).
 
 // Calls are the chances of what can happen to calls of strategies. The chances add up
@@ -57,22 +57,22 @@ type Calls struct {
 	StuckMax time.Duration
 }
 
-// The names of fates, in traces and recordings.
+// The names of outcomes, in traces and recordings.
 const (
-	fateAnswered = "answered"
-	fateBusy     = "busy" // An earlier call has not returned.
-	fateAway     = "away" // The process is being started again.
-	fateNobody   = "nobody answers"
-	fateHang     = "hang"
-	fateFail     = "fail"
-	fateGarbage  = "garbage"
-	fateCrash    = "crash"
-	fateLate     = "late"
-	fateStuck    = "stuck"
-	fateSlow     = "slow" // The latency that was drawn exceeds the limit.
+	outcomeAnswered = "answered"
+	outcomeBusy     = "busy" // An earlier call has not returned.
+	outcomeAway     = "away" // The process is being started again.
+	outcomeNobody   = "nobody answers"
+	outcomeHang     = "hang"
+	outcomeFail     = "fail"
+	outcomeGarbage  = "garbage"
+	outcomeCrash    = "crash"
+	outcomeLate     = "late"
+	outcomeStuck    = "stuck"
+	outcomeSlow     = "slow" // The latency that was drawn exceeds the limit.
 )
 
-// Default times of fates.
+// Default times of outcomes.
 const (
 	latencyLeast   = time.Millisecond
 	latencyMost    = 20 * time.Millisecond
@@ -93,51 +93,51 @@ func (c *Calls) latency(r *rand.Rand) time.Duration {
 	return least + time.Duration(r.Int64N(max(int64(most-least), 1)))
 }
 
-// fate is the outcome of one call: the answer, and when it is fed.
-type fate struct {
+// outcome is what happens to one call: the answer, and when it is fed to the component.
+type outcome struct {
 	name   string
 	at     int64 // World time at which the answer is fed; a busy answer is fed at once.
 	result any
 	err    error
 }
 
-func (f *fate) called(id machine.CallID) machine.Called {
+func (f *outcome) called(id machine.CallID) machine.Called {
 	return machine.Called{ID: id, Result: f.result, Err: f.err}
 }
 
-// draw draws the fate of a call.
-func (s *Strategies) draw(n *Node, key callKey, c machine.Call) fate {
-	p := n.served[key]
+// draw draws the outcome of a call.
+func (s *Strategies) draw(n *Node, key callKey, c machine.Call) outcome {
+	p := n.processes[key]
 	if p == nil {
-		p = &served{}
-		n.served[key] = p
+		p = &strategyProcess{}
+		n.processes[key] = p
 	}
 	switch {
 	case p.waiting != 0 || s.world.now < p.busy:
-		return fate{name: fateBusy, at: s.world.now, err: machine.ErrBusy}
+		return outcome{name: outcomeBusy, at: s.world.now, err: machine.ErrBusy}
 	case s.world.now < p.away:
-		return fate{name: fateAway, at: s.world.now + int64(refusalLatency), err: ErrUnavailable}
+		return outcome{name: outcomeAway, at: s.world.now + int64(refusalLatency), err: ErrUnavailable}
 	}
 	p.waiting = c.ID
 	calls := s.chances(n, c.Port)
 	latency := calls.latency(s.source)
 	f := s.drawn(n, c, &calls, p, latency)
 	switch {
-	case f.name == fateCrash:
+	case f.name == outcomeCrash:
 		return f
-	case f.name == fateLate:
+	case f.name == outcomeLate:
 		p.waiting, p.busy = 0, s.world.now+int64(c.Limit)
 		return f
-	case f.name == fateStuck:
+	case f.name == outcomeStuck:
 		p.busy = s.world.now + int64(c.Limit) + drawTime(s.source, calls.StuckMax, stuckDefault)
-	case f.name != fateHang:
+	case f.name != outcomeHang:
 		if latency < c.Limit {
 			f.at = s.world.now + int64(latency)
 			return f
 		}
-		f.name = fateSlow
+		f.name = outcomeSlow
 	}
-	return fate{name: f.name, at: s.world.now + int64(c.Limit), err: context.DeadlineExceeded}
+	return outcome{name: f.name, at: s.world.now + int64(c.Limit), err: context.DeadlineExceeded}
 }
 
 // chances returns what can happen to a call, of a strategy or of a disk.
@@ -152,9 +152,9 @@ func (s *Strategies) chances(n *Node, port string) Calls {
 	return s.usual
 }
 
-// drawn draws the fate of a call that reaches its strategy. It sets the times of a
+// drawn draws the outcome of a call that reaches its strategy. It sets the times of a
 // crash and of a late answer; draw sets the others.
-func (s *Strategies) drawn(n *Node, c machine.Call, calls *Calls, p *served, latency time.Duration) fate {
+func (s *Strategies) drawn(n *Node, c machine.Call, calls *Calls, p *strategyProcess, latency time.Duration) outcome {
 	r := s.source
 	chance := r.Float64()
 	within := func(p float64) bool {
@@ -164,28 +164,28 @@ func (s *Strategies) drawn(n *Node, c machine.Call, calls *Calls, p *served, lat
 	garble := s.garblers[c.Port]
 	switch {
 	case s.answers[c.Port] == nil:
-		return fate{name: fateNobody, err: fmt.Errorf("simulation: nobody answers calls to port %q", c.Port)}
+		return outcome{name: outcomeNobody, err: fmt.Errorf("simulation: nobody answers calls to port %q", c.Port)}
 	case within(calls.Hang):
-		return fate{name: fateHang}
+		return outcome{name: outcomeHang}
 	case within(calls.Fail):
-		return fate{name: fateFail, err: ErrCallFailed}
+		return outcome{name: outcomeFail, err: ErrCallFailed}
 	case within(calls.Garbage) && garble != nil:
-		return fate{name: fateGarbage, result: garble(r, c.Request)}
+		return outcome{name: outcomeGarbage, result: garble(r, c.Request)}
 	case within(calls.Crash):
 		return s.crash(calls, p, min(latency, c.Limit/2))
 	case within(calls.Late):
 		f := s.ask(n, c)
-		f.name, f.at = fateLate, s.world.now+int64(c.Limit+latency)+drawTime(r, calls.LateMax, lateDefault)
+		f.name, f.at = outcomeLate, s.world.now+int64(c.Limit+latency)+drawTime(r, calls.LateMax, lateDefault)
 		return f
 	case within(calls.Stuck):
-		return fate{name: fateStuck}
+		return outcome{name: outcomeStuck}
 	}
 	p.crashes = 0
 	return s.ask(n, c)
 }
 
 // crash ends the process of a strategy in the middle of a call.
-func (s *Strategies) crash(calls *Calls, p *served, latency time.Duration) fate {
+func (s *Strategies) crash(calls *Calls, p *strategyProcess, latency time.Duration) outcome {
 	first, most := calls.Restart, calls.RestartMax
 	if first == 0 {
 		first = restartDefault
@@ -199,12 +199,12 @@ func (s *Strategies) crash(calls *Calls, p *served, latency time.Duration) fate 
 	p.crashes++
 	at := s.world.now + int64(latency)
 	p.away = at + drawTime(s.source, first, restartDefault)
-	return fate{name: fateCrash, at: at, err: ErrUnavailable}
+	return outcome{name: outcomeCrash, at: at, err: ErrUnavailable}
 }
 
 // ask answers a call by the function of its port. A panic counts as an answer.
-func (s *Strategies) ask(n *Node, c machine.Call) (f fate) {
-	f.name = fateAnswered
+func (s *Strategies) ask(n *Node, c machine.Call) (f outcome) {
+	f.name = outcomeAnswered
 	s.world.stats.Asked++
 	defer func() {
 		if v := recover(); v != nil {
