@@ -136,7 +136,7 @@ func (s *search) open(cfg Config, o options, self gossip.Address) (*protocol.Boo
 	// The methods have their limits one after the other. The second more is for a method that
 	// takes a moment to return after its limit has passed.
 	limit := time.Duration(len(section.Methods))*section.ResolveTimeout + time.Second
-	return &protocol.Bootstrap{Config: section.Config, Limit: limit, HasDecider: o.decider != nil}, nil
+	return &protocol.Bootstrap{Config: section.Config, Limit: limit, Asked: o.decider != nil}, nil
 }
 
 // announceTo tells the address of this node to the selected methods that are announcers.

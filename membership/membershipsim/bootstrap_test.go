@@ -119,7 +119,7 @@ func TestSenselessStrategiesSetNoPace(t *testing.T) {
 		(&membershipsim.Supervisor{Discover: true, Max: time.Second}).Supervise(w)
 		component := membershipsim.Component(membershipsim.Config{
 			Disk: true, Judged: true, Downing: membershipsim.AskedKeepMajority(),
-			Bootstrap: &protocol.Bootstrap{Config: config, Limit: config.ResolveTimeout, HasDecider: true},
+			Bootstrap: &protocol.Bootstrap{Config: config, Limit: config.ResolveTimeout, Asked: true},
 		})
 		for _, a := range discovered.Nodes {
 			w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })

@@ -54,9 +54,9 @@ type Bootstrap struct {
 	// Limit is the longest time for which the answer of a lookup is waited for.
 	Limit time.Duration
 
-	// HasDecider says that calls to the port [CallJoinDecider] decide what to do, in place of the
+	// Asked says that calls to the port [CallJoinDecider] decide what to do, in place of the
 	// built-in rule.
-	HasDecider bool
+	Asked bool
 }
 
 // contactSearch looks contact points up, and dials those that do not answer. Without a [Bootstrap]
@@ -112,7 +112,7 @@ func newContactSearch(c *core, d *inquiry) *contactSearch {
 	b := &contactSearch{core: c, inquiry: d, dialling: map[gossip.Address]machine.Instant{}}
 	if with := c.deps.Bootstrap; with != nil {
 		b.search = bootstrap.NewSearch(with.Config, targetAt(c.self.Address))
-		b.limit, b.decides = with.Limit, with.HasDecider
+		b.limit, b.decides = with.Limit, with.Asked
 		d.required = with.Config.RequiredContactPoints
 	}
 	return b

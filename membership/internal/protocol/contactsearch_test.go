@@ -77,7 +77,7 @@ func (l *loop) looks(i int, change ...func(*protocol.Bootstrap)) *node {
 	return n
 }
 
-func asked(b *protocol.Bootstrap) { b.HasDecider = true }
+func asked(b *protocol.Bootstrap) { b.Asked = true }
 
 // line returns the last sentence of a node about what it waits for.
 func line(n *node) string {

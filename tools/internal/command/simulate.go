@@ -249,7 +249,7 @@ func passed(r scenario.Result) simulated {
 		OK: true, Scenario: r.Scenario, Seed: r.Seed, Nodes: r.Nodes,
 		Virtual: r.Virtual.String(), Settled: settled(r), Members: r.Members,
 		Faults: r.Faults, Fenced: r.Fences, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
-		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Fates, Lines: r.Lines,
+		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Outcomes, Lines: r.Lines,
 		Trace: fmt.Sprintf("%016x", r.Hash), Replay: r.Replay,
 	}
 }
@@ -312,7 +312,7 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 		}
 	}
 	writeCounts(&b, "faults", r.Faults)
-	writeCounts(&b, "fates of calls", r.Fates)
+	writeCounts(&b, "fates of calls", r.Outcomes)
 	fmt.Fprintf(&b, "\nrepeat: %s\n", r.Replay)
 	fmt.Fprintf(&b, "%s seed=%d nodes=%d trace=%016x\n", s.Paint(32, "ok"), r.Seed, r.Nodes, r.Hash)
 	_, err := io.WriteString(s.Stdout, b.String())

@@ -66,6 +66,6 @@ func (c *Simulate) runComponent(s simulation.Scenario, o scenario.Options) (resu
 	}
 	return scenario.Result{
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Members: len(w.Nodes()), Stats: w.Stats(),
-		Lines: w.Trace().Count(), Hash: w.Trace().Hash(), Faults: w.Injected(), Fates: w.Strategies().Outcomes(), Replay: w.Replay(),
+		Lines: w.Trace().Count(), Hash: w.Trace().Hash(), Faults: w.Injected(), Outcomes: w.Strategies().Outcomes(), Replay: w.Replay(),
 	}, nil
 }
