@@ -31,11 +31,10 @@ func unread() []string {
 		"bench/internal/area", "bench/internal/rig", "cluster/clustertest", "ddata/crdt", "ddata/internal/protocol",
 		"ddata/internal/simulation", "ddata/internal/wire", "examples/post", "examples/presence",
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo",
-		"plugins/internal/supervisor", "sharding/internal/control", "sharding/internal/protocol",
-		"sharding/internal/simulation", "sharding/internal/survey", "sharding/reminder/internal/remind",
-		"sharding/state/hold", "sharding/state/internal/simulation", "tools/internal/acceptance",
-		"tools/internal/command", "tools/internal/picture", "tools/internal/release", "tools/internal/top",
-		"transport/internal/tcp", "transport/mutual",
+		"sharding/internal/control", "sharding/internal/protocol", "sharding/internal/simulation",
+		"sharding/internal/survey", "sharding/reminder/internal/remind", "sharding/state/hold",
+		"sharding/state/internal/simulation", "tools/internal/acceptance", "tools/internal/command",
+		"tools/internal/picture", "tools/internal/release", "tools/internal/top",
 	}
 }
 
