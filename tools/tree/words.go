@@ -28,13 +28,13 @@ var fieldWords string
 // one is checked from the start.
 func unread() []string {
 	return []string{
-		"bench/internal/area", "bench/internal/rig", "cluster/clustertest", "ddata/crdt", "ddata/internal/protocol",
+		"bench/internal/area", "bench/internal/rig", "ddata/crdt", "ddata/internal/protocol",
 		"ddata/internal/simulation", "ddata/internal/wire", "examples/post", "examples/presence",
-		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo",
-		"sharding/internal/control", "sharding/internal/protocol", "sharding/internal/simulation",
-		"sharding/internal/survey", "sharding/reminder/internal/remind", "sharding/state/hold",
-		"sharding/state/internal/simulation", "tools/internal/acceptance", "tools/internal/command",
-		"tools/internal/picture", "tools/internal/release", "tools/internal/top",
+		"internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "sharding/internal/control",
+		"sharding/internal/protocol", "sharding/internal/simulation", "sharding/internal/survey",
+		"sharding/reminder/internal/remind", "sharding/state/hold", "sharding/state/internal/simulation",
+		"tools/internal/acceptance", "tools/internal/command", "tools/internal/picture", "tools/internal/release",
+		"tools/internal/top",
 	}
 }
 
