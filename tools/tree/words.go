@@ -33,8 +33,6 @@ func unread() []string {
 		"internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "sharding/internal/control",
 		"sharding/internal/protocol", "sharding/internal/simulation", "sharding/internal/survey",
 		"sharding/reminder/internal/remind", "sharding/state/hold", "sharding/state/internal/simulation",
-		"tools/internal/acceptance", "tools/internal/command", "tools/internal/picture", "tools/internal/release",
-		"tools/internal/top",
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// What is remembered from poll to poll, in bounded room: rates, moves of shards, members that are gone.
+// What is remembered from poll to poll, within bounds: rates, moves of shards, members that are gone.
 
-// The bounds of the past.
+// The bounds of the history.
 const (
 	ratesKept = 120
 	movesKept = 200
@@ -20,8 +20,7 @@ const (
 	goneFor   = time.Minute
 )
 
-// move are the shards of a kind that one poll found at another home than the one before, all of them
-// gone from one node to one other.
+// move are shards of one kind that have moved from one node to another between two polls.
 type move struct {
 	at       time.Time
 	kind     string
@@ -30,23 +29,23 @@ type move struct {
 	from, to string
 }
 
-// gone is a member that is no longer one.
-type gone struct {
+// goneMember is a node that was a member in an earlier snapshot, and is none any more.
+type goneMember struct {
 	at     time.Time
 	member management.Member
 }
 
-// past remembers what follows from several snapshots.
-type past struct {
+// history holds the last snapshot, and what follows from it and those before.
+type history struct {
 	last  *Snapshot
 	rates map[string][]float64 // The last rates a second of each counter, oldest first; NaN where the node began anew.
 	moves []move               // The last moves, oldest first.
 	moved int                  // How many moves there were.
-	gone  []gone
+	gone  []goneMember
 }
 
 // add takes a snapshot in.
-func (p *past) add(s Snapshot) {
+func (p *history) add(s Snapshot) {
 	if p.rates == nil {
 		p.rates = make(map[string][]float64)
 	}
@@ -61,7 +60,7 @@ func (p *past) add(s Snapshot) {
 }
 
 // rate compares the counters with those before. A node that was started again counts from 0.
-func (p *past) rate(s Snapshot) {
+func (p *history) rate(s Snapshot) {
 	seconds := s.At.Sub(p.last.At).Seconds()
 	if seconds <= 0 {
 		return
@@ -83,7 +82,7 @@ func (p *past) rate(s Snapshot) {
 }
 
 // moveOf finds the shards of a kind that live elsewhere than before.
-func (p *past) moveOf(at time.Time, k Kind) {
+func (p *history) moveOf(at time.Time, k Kind) {
 	ways := make(map[[2]string]int) // The index of the move from one node to another.
 	for _, before := range p.last.Kinds {
 		if before.Name != k.Name || len(before.at) != len(k.at) {
@@ -106,7 +105,7 @@ func (p *past) moveOf(at time.Time, k Kind) {
 }
 
 // missed notes members that are gone, for a while.
-func (p *past) missed(s Snapshot) {
+func (p *history) missed(s Snapshot) {
 	now := make(map[string]bool)
 	for _, m := range s.Members.Members {
 		now[m.Node] = true
@@ -123,7 +122,7 @@ func (p *past) missed(s Snapshot) {
 	}
 	for _, m := range p.last.Members.Members {
 		if !now[m.Node] {
-			p.gone = append(p.gone, gone{at: s.At, member: m})
+			p.gone = append(p.gone, goneMember{at: s.At, member: m})
 		}
 	}
 	p.gone = p.gone[max(len(p.gone)-goneKept, 0):]

@@ -22,12 +22,12 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// What the commands that try a plugin out have in common: the arguments and flags that say which plugin and how its
-// process is started ([Tried]), the configuration that comes of them ([Tried.config]), and the same arguments again,
-// for another process ([Tried.words]).
+// What the commands that try a plugin out have in common: the arguments and flags that say which plugin, and how its
+// process is started ([PluginFlags]), the configuration that follows from them ([PluginFlags.config]), and the same
+// arguments again, for another process ([PluginFlags.arguments]).
 
-// Tried says which plugin is tried out, and how its process is started.
-type Tried struct {
+// PluginFlags says which plugin is tried out, and how its process is started.
+type PluginFlags struct {
 	File string `arg:"" type:"path" help:"Executable of the plugin, or a configuration file that has it."`
 	Name string `arg:"" optional:"" help:"Name of the plugin in the configuration file."`
 
@@ -40,15 +40,15 @@ type Tried struct {
 	Tasks        int               `placeholder:"N" help:"Processes and threads, -1 for no limit; 512."`
 }
 
-// triedHelp is what the help of the commands says about a configuration file.
-const triedHelp = `With a configuration file and the name of a plugin in it, all that the file says
+// pluginFlagsHelp is the part of the help of these commands about a configuration file.
+const pluginFlagsHelp = `With a configuration file and the name of a plugin in it, all that the file says
 of the plugin holds: settings, arguments, environment, limits, times, checksum
 (quorate plugin pin writes it, and unpinned: true does without it).
 A flag takes the place of what the file says; --env adds a variable. A program that
 begins with a hyphen is given its arguments as --arg=-x.`
 
 // config returns the configuration of the plugin. Without a policy in a file, it has none.
-func (t *Tried) config() (plugins.Config, error) {
+func (t *PluginFlags) config() (plugins.Config, error) {
 	cfg, err := t.section()
 	if err != nil {
 		return cfg, RejectedError{Text: err.Error()}
@@ -82,7 +82,7 @@ func (t *Tried) config() (plugins.Config, error) {
 }
 
 // section returns the configuration that the file has, or the default one of an executable.
-func (t *Tried) section() (plugins.Config, error) {
+func (t *PluginFlags) section() (plugins.Config, error) {
 	if t.Name == "" && !slices.Contains([]string{".yaml", ".yml", ".json", ".toml"}, filepath.Ext(t.File)) {
 		cfg := plugins.Default()
 		cfg.Path = t.File
@@ -110,8 +110,8 @@ func (t *Tried) section() (plugins.Config, error) {
 	return cfg, fmt.Errorf("%s has no plugin %q but %s", t.File, t.Name, strings.Join(names, ", "))
 }
 
-// words returns the arguments and flags again.
-func (t *Tried) words() []string {
+// arguments returns the arguments and flags in the form of a command line.
+func (t *PluginFlags) arguments() []string {
 	words := []string{t.File}
 	if t.Name != "" {
 		words = append(words, t.Name)

@@ -5,8 +5,8 @@ package picture
 
 import "slices"
 
-// arrow is a message between two lanes.
-type arrow struct {
+// drawnMessage is a message between two lanes that the page draws as an arrow.
+type drawnMessage struct {
 	sent, arrives int64 // Arrives is 0 for one that was lost.
 	from, to      int
 	kind          int
@@ -14,23 +14,23 @@ type arrow struct {
 	serial        int // Its place among all, from 0.
 }
 
-// arrows keeps messages: of each kind the first few of every second, and the last of all. How many
-// those few are is halved whenever there is no room.
-type arrows struct {
+// drawnMessages keeps some of the messages of a run: of each kind the first few of every second, and the last of
+// all. Few is halved whenever there is no room.
+type drawnMessages struct {
 	most  int // How many are kept at most, beside the last ones.
-	few   int // How many of a kind in a second.
-	kept  []arrow
-	last  []arrow // A ring.
+	few   int // How many of each kind are kept of every second.
+	kept  []drawnMessage
+	last  []drawnMessage // A ring.
 	all   int
 	clock int64
 	count map[int]int // By kind, in the present second.
 }
 
-func newArrows(most, last int) *arrows {
-	return &arrows{most: most, few: 1 << 10, last: make([]arrow, 0, last), count: make(map[int]int)}
+func newDrawnMessages(most, last int) *drawnMessages {
+	return &drawnMessages{most: most, few: 1 << 10, last: make([]drawnMessage, 0, last), count: make(map[int]int)}
 }
 
-func (a *arrows) add(m arrow) {
+func (a *drawnMessages) add(m drawnMessage) {
 	if second := m.sent / 1_000_000; second != a.clock {
 		a.clock = second
 		clear(a.count)
@@ -53,16 +53,16 @@ func (a *arrows) add(m arrow) {
 			continue
 		}
 		a.few /= 2
-		a.kept = slices.DeleteFunc(a.kept, func(k arrow) bool { return k.number >= a.few })
+		a.kept = slices.DeleteFunc(a.kept, func(k drawnMessage) bool { return k.number >= a.few })
 	}
 }
 
 // list returns what is kept, in the order of sending, five numbers each: when it was sent, when
 // it arrives, from, to, kind.
-func (a *arrows) list() [][5]int64 {
+func (a *drawnMessages) list() [][5]int64 {
 	all := slices.Concat(a.kept, a.last)
-	slices.SortFunc(all, func(x, y arrow) int { return x.serial - y.serial })
-	all = slices.CompactFunc(all, func(x, y arrow) bool { return x.serial == y.serial })
+	slices.SortFunc(all, func(x, y drawnMessage) int { return x.serial - y.serial })
+	all = slices.CompactFunc(all, func(x, y drawnMessage) bool { return x.serial == y.serial })
 	list := make([][5]int64, len(all))
 	for i, m := range all {
 		list[i] = [5]int64{m.sent, m.arrives, int64(m.from), int64(m.to), int64(m.kind)}
