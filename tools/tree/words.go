@@ -28,11 +28,10 @@ var fieldWords string
 // one is checked from the start.
 func unread() []string {
 	return []string{
-		"bench/internal/area", "bench/internal/rig", "ddata/crdt", "ddata/internal/protocol",
-		"ddata/internal/simulation", "ddata/internal/wire", "examples/post", "examples/presence",
-		"internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "sharding/internal/control",
-		"sharding/internal/protocol", "sharding/internal/simulation", "sharding/internal/survey",
-		"sharding/reminder/internal/remind", "sharding/state/hold", "sharding/state/internal/simulation",
+		"ddata/crdt", "ddata/internal/protocol", "ddata/internal/simulation", "ddata/internal/wire",
+		"sharding/internal/control", "sharding/internal/protocol", "sharding/internal/simulation",
+		"sharding/internal/survey", "sharding/reminder/internal/remind", "sharding/state/hold",
+		"sharding/state/internal/simulation",
 	}
 }
 
