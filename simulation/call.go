@@ -273,10 +273,10 @@ func (s *Strategies) answered(n *Node, in input) {
 	s.world.observe(n, in.to, Answered{Port: a.key.port, Key: a.key.key, Called: called, Late: late})
 	if late {
 		s.world.stats.Late++
-		n.muted = a
+		n.lateCall = a
 	}
 	n.step(in.to, in.in)
-	n.muted = nil
+	n.lateCall = nil
 }
 
 // lateMargin is how long after its limit an answer is certainly late: the timer of the
@@ -293,12 +293,12 @@ func summary(c machine.Called) string {
 
 // rejectLate fails the run when a machine acts on an answer that came too late.
 func (s *Strategies) rejectLate(n *Node, from machine.ID, e machine.Effect) {
-	if from != n.muted.key.of {
+	if from != n.lateCall.key.of {
 		return
 	}
 	switch e.(type) {
 	case machine.Send, machine.Decide, machine.Call:
 		s.world.Fail(fmt.Errorf("I34: %v acts on answer %d of %s, which came after its limit: %T",
-			n.id, n.muted.id, n.muted.key.name(), e))
+			n.id, n.lateCall.id, n.lateCall.key.name(), e))
 	}
 }

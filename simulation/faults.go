@@ -19,15 +19,12 @@ import (
 // These lists are apart from [Faults], so that seeds of scenarios that draw from that
 // list keep their meaning.
 
-// The lists below are apart from [Faults], so that the seeds of the scenarios that
-// draw from that one stay what they were.
-
 // PauseFaults returns pauses of several nodes at once: of all, of a random group, of
 // all but one. In one case of two a node crashes meanwhile.
 func PauseFaults() []Fault {
 	return []Fault{
 		{"pause-all", 2, func(w *World, r *rand.Rand) { pauseFault(w, r, w.Nodes()) }},
-		{"pause-rack", 3, func(w *World, r *rand.Rand) { pauseFault(w, r, rack(w, r)) }},
+		{"pause-rack", 3, func(w *World, r *rand.Rand) { pauseFault(w, r, randomGroup(w, r)) }},
 		{"pause-all-but-one", 3, func(w *World, r *rand.Rand) {
 			if nodes := w.Nodes(); len(nodes) > 0 {
 				spared := r.IntN(len(nodes))
@@ -84,7 +81,7 @@ func LoseTypes(name string, weight int, types []any) Fault {
 // in another order.
 func LinkFaults() []Fault {
 	return []Fault{
-		{"swizzle", 3, swizzleFault},
+		{"swizzle", 3, clogFault},
 		{"slow-link", 2, func(w *World, r *rand.Rand) {
 			someLinks(w, r, func(from, to gossip.Address) {
 				least := between(r, 0, 2*time.Second)
@@ -150,8 +147,8 @@ func pauseFault(w *World, r *rand.Rand, nodes []*Node) {
 	}
 }
 
-// rack returns a random group of nodes, at least one if any node is alive.
-func rack(w *World, r *rand.Rand) []*Node {
+// randomGroup returns a random group of nodes, at least one if any node is alive.
+func randomGroup(w *World, r *rand.Rand) []*Node {
 	nodes := w.Nodes()
 	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	return nodes[:min(1+r.IntN(max(len(nodes), 1)), len(nodes))]
@@ -199,10 +196,10 @@ func loseFault(w *World, r *rand.Rand, s lossFilter) {
 	w.After(length, w.network.Lose(what, lose))
 }
 
-// swizzleFault clogs some nodes one after the other, and unclogs them in another
+// clogFault clogs some nodes one after the other, and unclogs them in another
 // order.
-func swizzleFault(w *World, r *rand.Rand) {
-	nodes := rack(w, r)
+func clogFault(w *World, r *rand.Rand) {
+	nodes := randomGroup(w, r)
 	at := time.Duration(0)
 	for _, n := range nodes {
 		at += between(r, 0, 2*time.Second)

@@ -133,7 +133,7 @@ func (n *Node) countSent(message any) {
 		return
 	}
 	if n.crashCounter.left--; n.crashCounter.left == 0 {
-		n.torn, n.quit = true, Crashed
+		n.crashed, n.endReason = true, Crashed
 	}
 }
 
@@ -208,7 +208,7 @@ func (w *World) thaw(n *Node) {
 			w.discard(e)
 			continue
 		}
-		w.happen(n, e)
+		w.handleNodeEvent(n, e)
 	}
 }
 

@@ -222,7 +222,7 @@ func (net *Network) arrive(e event) {
 		n.waiting = append(n.waiting, e)
 		return
 	}
-	net.world.happen(n, e)
+	net.world.handleNodeEvent(n, e)
 }
 
 func (net *Network) deliver(n *Node, p packet) {
