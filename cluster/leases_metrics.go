@@ -39,24 +39,24 @@ func measureLeases(p metric.MeterProvider, address string, log *slog.Logger) *le
 	return l
 }
 
-func showHeld(all []majority.State, show meter.Show) {
+func showHeld(all []majority.State, observe meter.Observer) {
 	held := int64(0)
 	for _, s := range all {
 		if s.Token != 0 {
 			held = 1
 		}
 	}
-	show(held)
+	observe(held)
 }
 
-func showWaiting(all []majority.State, show func(float64, ...attribute.KeyValue)) {
+func showWaiting(all []majority.State, observe func(float64, ...attribute.KeyValue)) {
 	longest := 0.0
 	for _, s := range all {
 		if !s.Waiting.IsZero() {
 			longest = max(longest, time.Since(s.Waiting).Seconds())
 		}
 	}
-	show(longest)
+	observe(longest)
 }
 
 func (l *leaseMetrics) add(s *majority.Strategy) {

@@ -56,7 +56,7 @@ func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *p
 		counts: map[pluginEvent]int64{},
 	}
 	i.stop = meter.ObserveOrLog(m, []meter.Row[*pluginMetrics]{
-		meter.Counter("quorate.plugin.events", "{event}", "What happened to a plugin: it was started, restarted, swapped, exited, ...", (*pluginMetrics).show),
+		meter.Counter("quorate.plugin.events", "{event}", "What happened to a plugin: it was started, restarted, swapped, exited, ...", (*pluginMetrics).observeCounts),
 	}, func(context.Context) *pluginMetrics { return i }, log)
 	return i
 }
@@ -86,12 +86,12 @@ func (m *pluginMetrics) observe(e plugins.Event) {
 	m.counts[pluginEvent{e.Plugin, e.Type}]++
 }
 
-// show reports the counts of events.
-func (m *pluginMetrics) show(show meter.Show) {
+// observeCounts reports the counts of events.
+func (m *pluginMetrics) observeCounts(observe meter.Observer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for e, n := range m.counts {
-		show(n, attrPlugin.String(e.plugin), attrEvent.String(string(e.typ)))
+		observe(n, attrPlugin.String(e.plugin), attrEvent.String(string(e.typ)))
 	}
 }
 

@@ -103,15 +103,15 @@ func (s *startCheck) certificates() error {
 }
 
 // needed returns what the certificate of a section must be good for.
-func needed(c Config, section string) mutual.Need {
+func needed(c Config, section string) mutual.Requirements {
 	if section != "transport.tls" {
-		return mutual.Need{Serves: true}
+		return mutual.Requirements{Serves: true}
 	}
 	host, _, err := net.SplitHostPort(c.Node.Address)
 	if err != nil { // The section node reports it.
-		return mutual.Need{}
+		return mutual.Requirements{}
 	}
-	return mutual.Need{
+	return mutual.Requirements{
 		Hosts: []string{host}, Identity: mutual.Identity{Cluster: c.Cluster.Name, Required: c.Transport.RequireIdentity}, Roles: c.Node.Roles,
 	}
 }

@@ -28,9 +28,9 @@ func heldTable() []meter.Row[*collected] {
 		meter.UpDown("quorate.ddata.keys.unspread", "{key}", "Keys with local updates that were not sent yet.",
 			groups(func(g *groupStats) int64 { return int64(g.Pending) })),
 		meter.UpDown("quorate.ddata.operations.waiting", "{operation}", "Operations of this node that wait for replicas.",
-			func(c *collected, show meter.Show) { show(int64(c.stats.Waiting)) }),
+			func(c *collected, observe meter.Observer) { observe(int64(c.stats.Waiting)) }),
 		meter.UpDown("quorate.ddata.subscribers", "{subscriber}", "Subscriptions on this node.",
-			func(c *collected, show meter.Show) { show(int64(c.stats.Subscribers)) }),
+			func(c *collected, observe meter.Observer) { observe(int64(c.stats.Subscribers)) }),
 	}
 }
 
@@ -91,10 +91,10 @@ func faultTable() []meter.Row[*collected] {
 }
 
 // groups is a row that shows a number of each group of keys.
-func groups(of func(*groupStats) int64) func(*collected, meter.Show) {
-	return func(c *collected, show meter.Show) {
+func groups(of func(*groupStats) int64) func(*collected, meter.Observer) {
+	return func(c *collected, observe meter.Observer) {
 		for i := range c.groups {
-			show(of(&c.groups[i]), attrKeys.String(c.groups[i].keys))
+			observe(of(&c.groups[i]), attrKeys.String(c.groups[i].keys))
 		}
 	}
 }

@@ -27,7 +27,7 @@ func WithMeterProvider(p metric.MeterProvider, node gossip.NodeID) Option {
 // table declares what is read of a gateway when metrics are collected.
 func table() []meter.Row[Stats] {
 	now := func(name, unit, meaning string, of func(Stats) int) meter.Row[Stats] {
-		return meter.UpDown(name, unit, meaning, func(s Stats, show meter.Show) { show(int64(of(s))) })
+		return meter.UpDown(name, unit, meaning, func(s Stats, observe meter.Observer) { observe(int64(of(s))) })
 	}
 	return []meter.Row[Stats]{
 		now("quorate.gateway.connections", "{connection}", "Connections of clients that are open.",

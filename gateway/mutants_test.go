@@ -84,8 +84,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"a stranger may send any number of bytes", door, "TestStrangersHaveAnAllowance", "	if c.unasked.Add(int64(n)) <= allowance {\n", "	if c.unasked.Add(int64(n)) <= allowance || mutant(NAME) {\n"},
 		{"a member has the allowance of strangers", door, "TestStrangersHaveAnAllowance", "large != nil && (*large)() {", "large != nil && (*large)() && !mutant(NAME) {"},
 		{"what is asked for counts as unasked", door, "TestStrangersHaveAnAllowance", "		c.large.Store(&large)\n	}\n	c.unasked.Store(0)\n", "		c.large.Store(&large)\n	}\n	if !mutant(NAME) {\n		c.unasked.Store(0)\n	}\n"},
-		{"lists are larger than their message allows", "machine/wire/room.go", "TestListsAreBoundedByTheMessage", "	if n > r.bytes/max(size, 1) {\n", "	if n > r.bytes/max(size, 1) && !mutant(NAME) {\n"},
-		{"each list has the room of all", "machine/wire/room.go", "TestListsAreBoundedByTheMessage", "	r.bytes -= n * size\n", "	if !mutant(NAME) {\n		r.bytes -= n * size\n	}\n"},
+		{"lists are larger than their message allows", "machine/wire/budget.go", "TestListsAreBoundedByTheMessage", "	if n > b.bytes/max(size, 1) {\n", "	if n > b.bytes/max(size, 1) && !mutant(NAME) {\n"},
+		{"each list has the room of all", "machine/wire/budget.go", "TestListsAreBoundedByTheMessage", "	b.bytes -= n * size\n", "	if !mutant(NAME) {\n		b.bytes -= n * size\n	}\n"},
 		{"who greets has any time", "transport/session/inbound.go", "TestOpenersThatSayTooLittleAreClosedInTime", "	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout, a.late) //", "	timer := time.AfterFunc(a.e.cfg.HandshakeTimeout+map[bool]time.Duration{true: time.Hour}[mutant(NAME)], a.late) //"},
 		{"who shakes no hands has any time", "transport/grpc/grpc.go", "TestASilentCallerIsClosed", "		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout),\n", "		rpc.ConnectionTimeout(t.cfg.HandshakeTimeout + map[bool]time.Duration{true: time.Hour}[mutant(NAME)]),\n"},
 	} {

@@ -16,7 +16,7 @@ import (
 type commands struct {
 	machine *machine.Handle
 	life    *lifecycle
-	orders  pendingCommands[protocol.Commanded] // Commands about members that wait for an answer.
+	orders  pendingCommands[protocol.CommandAnswered] // Commands about members that wait for an answer.
 }
 
 // give feeds a command to the machine.

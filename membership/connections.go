@@ -98,7 +98,7 @@ func (c *connections) refused(e transport.Refused) {
 	case !e.Inbound:
 		c.refusedByPeer(e)
 	case e.Err.Reason == transport.ReasonIncarnation && e.Node.Address != c.self.Address && e.Node.Address.Validate() == nil:
-		_ = c.machine.Post(protocol.Misdialled{By: e.Node}) // The peer dials again.
+		_ = c.machine.Post(protocol.WronglyDialled{By: e.Node}) // The peer dials again.
 	}
 }
 

@@ -98,7 +98,7 @@ type search struct {
 
 // open puts the methods together that the options give and the configuration names, and
 // returns the settings of the machine for the search, nil if contact points are not looked up.
-func (s *search) open(cfg Config, o options, self gossip.Address) (*protocol.Bootstrapper, error) {
+func (s *search) open(cfg Config, o options, self gossip.Address) (*protocol.Bootstrap, error) {
 	section := cfg.Membership.Discovery
 	if !section.Looks() {
 		if o.decider != nil {
@@ -136,7 +136,7 @@ func (s *search) open(cfg Config, o options, self gossip.Address) (*protocol.Boo
 	// The methods have their limits one after the other. The second more is for a method that
 	// takes a moment to return after its limit has passed.
 	limit := time.Duration(len(section.Methods))*section.ResolveTimeout + time.Second
-	return &protocol.Bootstrapper{Config: section.Config, Limit: limit, Asked: o.decider != nil}, nil
+	return &protocol.Bootstrap{Config: section.Config, Limit: limit, Asked: o.decider != nil}, nil
 }
 
 // announceTo tells the address of this node to the selected methods that are announcers.
@@ -196,14 +196,14 @@ type ContactPoint struct {
 }
 
 // sought keeps the state of the search that the machine tells.
-func (s *search) sought(e protocol.Sought, now time.Time) {
+func (s *search) sought(e protocol.SearchProgress, now time.Time) {
 	b := &Bootstrap{
-		Line: e.Line, Required: e.Seen.Required, StableMargin: e.Seen.StableMargin, Stable: e.Seen.Stable, Fault: e.Fault,
+		Line: e.Line, Required: e.Observations.Required, StableMargin: e.Observations.StableMargin, Stable: e.Observations.Stable, Fault: e.Fault,
 	}
 	if before := s.told.Load(); before != nil {
 		b.LookedUp = before.LookedUp
 	}
-	for _, p := range e.Seen.Points {
+	for _, p := range e.Observations.Points {
 		b.Points = append(b.Points, ContactPoint{Address: p.Point.String(), Answers: p.Answered >= 0, Member: len(p.SeedNodes) > 0})
 	}
 	if e.LookedUp {
@@ -213,7 +213,7 @@ func (s *search) sought(e protocol.Sought, now time.Time) {
 }
 
 // count counts a lookup that has ended.
-func (s *search) count(e protocol.Sought, b *Bootstrap, now time.Time) {
+func (s *search) count(e protocol.SearchProgress, b *Bootstrap, now time.Time) {
 	if e.Fault != "" {
 		s.failed.Add(1)
 		return

@@ -84,7 +84,7 @@ func (e *UnknownMemberError) Error() string {
 func (e *UnknownMemberError) Unwrap() error { return ErrUnknownMember }
 
 // orderError turns the machine's answer to a command about a member into an error.
-func orderError(a protocol.Commanded) error {
+func orderError(a protocol.CommandAnswered) error {
 	switch {
 	case a.Absent != nil:
 		return unknownMember(a.Absent)

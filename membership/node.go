@@ -248,7 +248,7 @@ func (n *Node) attachMembership(cfg Config, o options) error {
 	member := gossip.Member{
 		Node: n.self, Zone: cfg.Node.Zone, Roles: n.roles, AppVersion: cfg.Node.AppVersion, Protocol: protocolRange,
 	}
-	deps := protocol.Deps{
+	deps := protocol.Dependencies{
 		Rand: o.rand, Detector: detector, Judge: judge, Settings: settings, Bootstrap: bootstrapper,
 		Downing: protocol.Downing{
 			Config: cfg.Downing, Version: strategy.Version, Parameters: strategy.Parameters, Decide: strategy.Decide,

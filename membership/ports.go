@@ -237,14 +237,14 @@ func (n *Node) membershipEvent(event any) {
 	case protocol.Waiting:
 		w := n.report.wait(e, n.search.found != nil, n.clock.Now().Wall)
 		n.log.Info(gossip.Escape("this node waits to join: "+w.Reason), "voters", w.voters(), "cure", w.Cure)
-	case protocol.Sought:
+	case protocol.SearchProgress:
 		n.search.sought(e, n.clock.Now().Wall)
 		if n.View().Member() != nil {
 			n.search.joined()
 		}
 	case protocol.FormAnswered:
 		n.report.forms.answer(e.ID, e)
-	case protocol.Commanded:
+	case protocol.CommandAnswered:
 		n.commands.orders.answer(e.ID, e)
 	case protocol.RecordLost:
 		n.report.recordLost.Store(true)
@@ -253,11 +253,11 @@ func (n *Node) membershipEvent(event any) {
 		for _, s := range n.report.meet(e) {
 			n.limited.Warn(gossip.Escape("a node of another cluster answers: "+s.Reason), "peer", s.Node.String(), "cluster", s.Cluster.String())
 		}
-	case protocol.FoundedWithout:
-		n.log.Warn("this node has founded a cluster, and some listed nodes were silent: if a cluster runs there, there are two now", "silent", fmt.Sprint(e.Silent))
-	case protocol.Forgetful:
+	case protocol.SilentSeeds:
+		n.log.Warn("this node has founded a cluster, and some listed nodes were silent: if a cluster runs there, there are two now", "silent", fmt.Sprint(e.Addresses))
+	case protocol.NodesWithoutRecord:
 		n.log.Warn("nodes without a node.data-dir and nodes with one are in one cluster: after a restart of all only those with one count, "+
-			"and if they are no majority of the voters none starts by itself", "without", fmt.Sprint(e.Without))
+			"and if they are no majority of the voters none starts by itself", "without", fmt.Sprint(e.Addresses))
 	case protocol.Yielded:
 		n.log.Error(gossip.Escape("this node hosts nothing any more: " + e.Reason))
 	case protocol.Examined:

@@ -115,7 +115,7 @@ func (l *searchStatus) meet(e protocol.Strangers) (news []Stranger) {
 // neither data that is gone nor a node that must be started.
 func allAnswer(voters []protocol.VoterAnswer) bool {
 	return !slices.ContainsFunc(voters, func(v protocol.VoterAnswer) bool {
-		return v.Said == protocol.SaidNothing || v.Said == protocol.SaidLost || v.Said == protocol.SaidLeft || v.Said == protocol.SaidMember
+		return v.Status == protocol.VoterSilent || v.Status == protocol.VoterLostMemory || v.Status == protocol.VoterLeft || v.Status == protocol.VoterInCluster
 	})
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Calls of strategies. A node makes a call; its fate is drawn (fate.go) or, in a
+// Calls of strategies. A node makes a call; its outcome is drawn (outcome.go) or, in a
 // replay, read from the recording; the answer waits as an event in the heap and is fed
 // to the component when its time has come. An answer that is fed after the limit of
 // its call must cause no effect.
 
-// ErrCallFailed is the answer to a call whose fate is to fail.
+// ErrCallFailed is the answer to a call whose outcome is to fail.
 var ErrCallFailed = errors.New("simulation: the strategy failed")
 
 // ErrUnavailable is the answer to a call in which the process of the strategy crashes,
@@ -31,14 +31,14 @@ var ErrUnavailable = errors.New("simulation: the strategy is not available")
 // production.
 type Answer func(n *Node, request any) (any, error)
 
-// Take takes calls to one port as a part of the world, such as a process beside the node that
-// asks others over a network of its own. Reply answers the call, at any later time of the
-// world; only the first time counts. What it does must follow from the seed: such calls are
-// not recorded.
-type Take func(n *Node, c machine.Call, reply func(result any, err error))
+// CallHandler answers calls to one port on behalf of a part of the world, such as a process beside
+// the node that asks others over a network of its own. It calls reply at any later time of the
+// world; only the first reply counts. What it does must follow from the seed: such calls are not
+// recorded.
+type CallHandler func(n *Node, c machine.Call, reply func(result any, err error))
 
-// Garble makes up an answer that breaks the contract of one port.
-type Garble func(r *rand.Rand, request any) any
+// GarbageAnswer returns a made-up answer that breaks the contract of one port.
+type GarbageAnswer func(r *rand.Rand, request any) any
 
 // Asked is observed when a component has made a call. Busy says that the call was
 // answered within the same step, since an earlier call had not returned.
@@ -63,38 +63,38 @@ type Answered struct {
 // time or not, as the seed says.
 type Strategies struct {
 	world    *World
-	source   *rand.Rand // Draws the fates of calls.
+	source   *rand.Rand // Draws the outcomes of calls.
 	usual    Calls
 	at       map[gossip.Address]Calls
 	answers  map[string]Answer
-	takers   map[string]Take
-	garblers map[string]Garble
-	fates    map[string]int          // How often each fate was drawn.
+	handlers map[string]CallHandler
+	garblers map[string]GarbageAnswer
+	outcomes map[string]int          // How often each outcome was drawn.
 	types    map[string]reflect.Type // The types of answers that can be recorded, by name.
 	bounds   map[string]Pace         // How often ports may be called, by name, where that is bound.
 
-	calls map[paced][]machine.Instant // The last calls of each port, as many as its bound counts.
+	calls map[nodePort][]machine.Instant // The last calls of each port, as many as its bound counts.
 }
 
-// newStrategies returns strategies without answering functions. Fates are drawn from a
+// newStrategies returns strategies without answering functions. Outcomes are drawn from a
 // source of their own, so that a replay, which draws none, is otherwise the same run.
 func newStrategies(w *World, opt *Options) *Strategies {
 	return &Strategies{
 		world: w, source: source(opt.Seed, 3), usual: opt.Calls,
-		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), takers: make(map[string]Take), garblers: make(map[string]Garble),
-		fates: make(map[string]int), types: plainTypes(),
-		bounds: make(map[string]Pace), calls: make(map[paced][]machine.Instant),
+		at: make(map[gossip.Address]Calls), answers: make(map[string]Answer), handlers: make(map[string]CallHandler), garblers: make(map[string]GarbageAnswer),
+		outcomes: make(map[string]int), types: plainTypes(),
+		bounds: make(map[string]Pace), calls: make(map[nodePort][]machine.Instant),
 	}
 }
 
 // Answer sets the function that answers calls to a port.
 func (s *Strategies) Answer(port string, a Answer) { s.answers[port] = a }
 
-// Hand has calls to a port taken by a function, whatever happens to other calls.
-func (s *Strategies) Hand(port string, t Take) { s.takers[port] = t }
+// Handle has a handler answer calls to a port: the chances of [Calls] do not apply to them.
+func (s *Strategies) Handle(port string, h CallHandler) { s.handlers[port] = h }
 
-// Garble sets the function that makes up wrong answers of a port.
-func (s *Strategies) Garble(port string, g Garble) { s.garblers[port] = g }
+// Garble sets the function that makes up the garbage that a port answers.
+func (s *Strategies) Garble(port string, g GarbageAnswer) { s.garblers[port] = g }
 
 // Set changes what happens to calls from now on, on every node.
 func (s *Strategies) Set(c Calls) {
@@ -110,8 +110,8 @@ func (s *Strategies) SetAt(a gossip.Address, c Calls) {
 	s.world.Log("calls at %v %+v", a, c)
 }
 
-// Fates returns how often each fate was drawn, by name.
-func (s *Strategies) Fates() []Injected { return counted(s.fates) }
+// Outcomes returns how often each outcome was drawn, by name.
+func (s *Strategies) Outcomes() []FaultCount { return counted(s.outcomes) }
 
 // Recorded registers the types of values as types of answers, so that such answers can
 // be recorded. Strings, numbers, booleans and nil need no registration.
@@ -122,9 +122,9 @@ func (s *Strategies) Recorded(values ...any) {
 	}
 }
 
-// served is the other side of one port of one component of a node: the worker of the
-// driver, and the process of the strategy.
-type served struct {
+// strategyProcess is what answers one port of one component of a node: the worker of the driver,
+// and the process of the strategy that the worker asks.
+type strategyProcess struct {
 	waiting machine.CallID // The call whose answer has not been fed: it occupies the worker.
 	busy    int64          // World time until which the worker is occupied, whatever waiting is.
 	away    int64          // World time at which the crashed process is running again.
@@ -141,8 +141,8 @@ func callName(port, key string) string {
 	return port + "/" + key
 }
 
-// asking is a call under way.
-type asking struct {
+// pendingCall is a call under way.
+type pendingCall struct {
 	key    callKey
 	id     machine.CallID
 	made   machine.Instant // By the clock of the node.
@@ -151,18 +151,18 @@ type asking struct {
 	digest uint64
 }
 
-// call makes a call of a node, and schedules its answer. The call and its fate are a
+// call makes a call of a node, and schedules its answer. The call and its outcome are a
 // line of the trace and, if there is one, of the recording. In a replay no strategy is
 // called.
 func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
-	a := asking{
+	a := pendingCall{
 		key: callKey{of: from, port: c.Port, key: c.Key}, id: c.ID, made: n.Now().Mono, limit: c.Limit,
 		thaws: n.thaws, digest: digest(c.Request),
 	}
 	s.world.stats.Calls++
 	s.pace(n, a.key)
-	if take := s.takers[c.Port]; take != nil {
-		s.hand(n, a, c, take)
+	if handler := s.handlers[c.Port]; handler != nil {
+		s.handle(n, a, c, handler)
 		return
 	}
 	f, err := s.answerTo(n, a, c)
@@ -170,14 +170,14 @@ func (s *Strategies) call(n *Node, from machine.ID, c machine.Call) {
 		s.world.Fail(err)
 		return
 	}
-	s.fates[f.name]++
+	s.outcomes[f.name]++
 	s.world.disks.writing(n, c, f)
 	s.world.trace.add(line{
 		at: s.world.now, place: n.place.index, peer: -1, verb: verbCalled,
 		note: fmt.Sprintf("%s %d of %016x: %s", a.key.name(), c.ID, a.digest, f.name),
 	})
-	s.world.observe(n, from, Asked{Call: c, Busy: f.name == fateBusy})
-	if f.name == fateBusy {
+	s.world.observe(n, from, Asked{Call: c, Busy: f.name == outcomeBusy})
+	if f.name == outcomeBusy {
 		n.group.Enqueue(from, f.called(c.ID))
 		return
 	}
@@ -206,7 +206,7 @@ func (s *Strategies) pace(n *Node, k callKey) {
 	if !known {
 		bound = Pace{Most: callsMost, Per: time.Second}
 	}
-	of, now := paced{n.ID(), k}, n.Now().Mono
+	of, now := nodePort{n.ID(), k}, n.Now().Mono
 	last := append(s.calls[of], now)
 	if more := len(last) - bound.Most; more > 0 {
 		if last[more-1].Add(bound.Per) > now {
@@ -217,21 +217,21 @@ func (s *Strategies) pace(n *Node, k callKey) {
 	s.calls[of] = last
 }
 
-// paced is a port of a component of a node.
-type paced struct {
+// nodePort names a port of a component of a node.
+type nodePort struct {
 	node gossip.NodeID
 	key  callKey
 }
 
-// hand gives a call to the function that takes it.
-func (s *Strategies) hand(n *Node, a asking, c machine.Call, take Take) {
+// handle gives a call to the handler of its port.
+func (s *Strategies) handle(n *Node, a pendingCall, c machine.Call, handler CallHandler) {
 	s.world.trace.add(line{
 		at: s.world.now, place: n.place.index, peer: -1, verb: verbCalled,
 		note: fmt.Sprintf("%s %d of %016x: handed on", a.key.name(), c.ID, a.digest),
 	})
 	s.world.observe(n, a.key.of, Asked{Call: c})
 	replied := false
-	take(n, c, func(result any, err error) {
+	handler(n, c, func(result any, err error) {
 		if replied || !n.Alive() {
 			return
 		}
@@ -243,9 +243,9 @@ func (s *Strategies) hand(n *Node, a asking, c machine.Call, take Take) {
 	})
 }
 
-// answerTo returns the fate of a call: from the recording in a replay, otherwise drawn
+// answerTo returns the outcome of a call: from the recording in a replay, otherwise drawn
 // from the seed and recorded.
-func (s *Strategies) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
+func (s *Strategies) answerTo(n *Node, a pendingCall, c machine.Call) (outcome, error) {
 	if s.world.replay != nil {
 		return s.world.replay.answer(s.world, n, a)
 	}
@@ -257,7 +257,7 @@ func (s *Strategies) answerTo(n *Node, a asking, c machine.Call) (fate, error) {
 // no effect that acts on it.
 func (s *Strategies) answered(n *Node, in input) {
 	a := in.answer
-	if p := n.served[a.key]; p != nil && p.waiting == a.id {
+	if p := n.processes[a.key]; p != nil && p.waiting == a.id {
 		p.waiting = 0
 	}
 	called, _ := in.in.(machine.Called)
@@ -273,10 +273,10 @@ func (s *Strategies) answered(n *Node, in input) {
 	s.world.observe(n, in.to, Answered{Port: a.key.port, Key: a.key.key, Called: called, Late: late})
 	if late {
 		s.world.stats.Late++
-		n.muted = a
+		n.lateCall = a
 	}
 	n.step(in.to, in.in)
-	n.muted = nil
+	n.lateCall = nil
 }
 
 // lateMargin is how long after its limit an answer is certainly late: the timer of the
@@ -293,12 +293,12 @@ func summary(c machine.Called) string {
 
 // rejectLate fails the run when a machine acts on an answer that came too late.
 func (s *Strategies) rejectLate(n *Node, from machine.ID, e machine.Effect) {
-	if from != n.muted.key.of {
+	if from != n.lateCall.key.of {
 		return
 	}
 	switch e.(type) {
 	case machine.Send, machine.Decide, machine.Call:
 		s.world.Fail(fmt.Errorf("I34: %v acts on answer %d of %s, which came after its limit: %T",
-			n.id, n.muted.id, n.muted.key.name(), e))
+			n.id, n.lateCall.id, n.lateCall.key.name(), e))
 	}
 }

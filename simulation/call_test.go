@@ -16,7 +16,7 @@ import (
 )
 
 // Calls of strategies in a world of one node: strategies that crash, answers that come
-// late, stuck and slow calls, panics, and fates that one node alone has. Last a machine
+// late, stuck and slow calls, panics, and outcomes that one node alone has. Last a machine
 // that uses a late answer is found.
 
 // asker is a world of one node that makes the calls that it is fed.
@@ -66,7 +66,7 @@ func TestCrashedStrategyIsAwayUntilItWasStartedAgain(t *testing.T) {
 	}
 	require.NotZero(t, longest, "calls fail at once until then")
 	require.LessOrEqual(t, longest, 10*time.Second)
-	require.Contains(t, a.world.Strategies().Fates(), simulation.Injected{Name: "crash", Times: 1})
+	require.Contains(t, a.world.Strategies().Outcomes(), simulation.FaultCount{Name: "crash", Times: 1})
 }
 
 // A machine whose calls follow one another without a pause is a violation: an answer sets no pace.
@@ -113,7 +113,7 @@ func TestRestartsTakeLongerFromCrashToCrash(t *testing.T) {
 		for crashes := 0; crashes <= len(sum); {
 			a.ask()
 			a.fed(t, 10*time.Millisecond)
-			if now := w.Strategies().Fates(); now[len(now)-1].Name == "crash" && now[len(now)-1].Times > crashes {
+			if now := w.Strategies().Outcomes(); now[len(now)-1].Name == "crash" && now[len(now)-1].Times > crashes {
 				if crashes > 0 {
 					sum[crashes-1] = w.Now() - begin
 				}
@@ -163,7 +163,7 @@ func TestSlowCallIsNotAnsweredBeforeItsLimit(t *testing.T) {
 	a := newAsker(simulation.Calls{Min: 10 * time.Second, Max: 10 * time.Second})
 	a.ask()
 	require.Equal(t, []machine.Input{machine.Called{ID: 1, Err: context.DeadlineExceeded}}, a.fed(t, time.Second))
-	require.Equal(t, []simulation.Injected{{Name: "slow", Times: 1}}, a.world.Strategies().Fates())
+	require.Equal(t, []simulation.FaultCount{{Name: "slow", Times: 1}}, a.world.Strategies().Outcomes())
 }
 
 func TestPanicOfAStrategyIsAnAnswer(t *testing.T) {

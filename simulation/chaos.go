@@ -87,22 +87,22 @@ func (w *World) Chaos(c Chaos) {
 	})
 }
 
-// Injected is how often a fault was injected, or a fate of calls drawn.
-type Injected struct {
+// FaultCount is how often a fault was injected, or an outcome of calls drawn.
+type FaultCount struct {
 	Name  string `json:"name"`
 	Times int    `json:"times"`
 }
 
 // Injected returns the faults that [World.Chaos] injected, by name.
-func (w *World) Injected() []Injected {
+func (w *World) Injected() []FaultCount {
 	return counted(w.injected)
 }
 
 // counted lists counts by name.
-func counted(counts map[string]int) []Injected {
-	list := make([]Injected, 0, len(counts))
+func counted(counts map[string]int) []FaultCount {
+	list := make([]FaultCount, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		list = append(list, Injected{name, counts[name]})
+		list = append(list, FaultCount{name, counts[name]})
 	}
 	return list
 }

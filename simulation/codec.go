@@ -29,7 +29,7 @@ func (net *Network) translated(c *machine.Component, message any, by func(any) (
 	net.world.stats.Codec++
 	other, err := by(message)
 	if err != nil {
-		net.world.Fail(fmt.Errorf("%s: %s between two releases: %w", c.Name, net.world.trace.shape(message).name, err))
+		net.world.Fail(fmt.Errorf("%s: %s between two releases: %w", c.Name, net.world.trace.typeOf(message).name, err))
 	}
 	return other, err == nil
 }
@@ -41,7 +41,7 @@ func (net *Network) recode(c *machine.Component, message any) (any, error) {
 		return message, nil
 	}
 	net.world.stats.Codec++
-	name := net.world.trace.shape(message).name
+	name := net.world.trace.typeOf(message).name
 	first, err := c.Codec.Append(net.scratch[:0], message)
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode %s: %w", c.Name, name, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Disks that outlive nodes. A write is a call of a strategy whose fate says when it is
+// Disks that outlive nodes. A write is a call of a strategy whose outcome says when it is
 // answered; writing begins it, written or interrupted ends it and decides what the
 // disk then holds. A starting node reads the disk. The faults (Lose, Age, Tear) change
 // what the disk holds.
@@ -152,8 +152,8 @@ func (d *Disks) read(p *place) Disk {
 }
 
 // writing begins a write, if the call is to a port that writes disks.
-func (d *Disks) writing(n *Node, c machine.Call, f fate) {
-	if d.keeps(c.Port) && f.name != fateBusy {
+func (d *Disks) writing(n *Node, c machine.Call, f outcome) {
+	if d.keeps(c.Port) && f.name != outcomeBusy {
 		n.place.disk.pending = c.Request
 	}
 }

@@ -58,7 +58,7 @@
 //
 // # Strategies that are asked
 //
-// The fate of a call is drawn from the seed, by chances that hold everywhere or at one
+// The outcome of a call is drawn from the seed, by chances that hold everywhere or at one
 // address, and decides what is answered and when:
 //
 //	asked ──> answered ──────────────────> fed within the limit

@@ -19,15 +19,12 @@ import (
 // These lists are apart from [Faults], so that seeds of scenarios that draw from that
 // list keep their meaning.
 
-// The lists below are apart from [Faults], so that the seeds of the scenarios that
-// draw from that one stay what they were.
-
 // PauseFaults returns pauses of several nodes at once: of all, of a random group, of
 // all but one. In one case of two a node crashes meanwhile.
 func PauseFaults() []Fault {
 	return []Fault{
 		{"pause-all", 2, func(w *World, r *rand.Rand) { pauseFault(w, r, w.Nodes()) }},
-		{"pause-rack", 3, func(w *World, r *rand.Rand) { pauseFault(w, r, rack(w, r)) }},
+		{"pause-rack", 3, func(w *World, r *rand.Rand) { pauseFault(w, r, randomGroup(w, r)) }},
 		{"pause-all-but-one", 3, func(w *World, r *rand.Rand) {
 			if nodes := w.Nodes(); len(nodes) > 0 {
 				spared := r.IntN(len(nodes))
@@ -61,8 +58,8 @@ type Traffic struct {
 func LossFaults(t Traffic) []Fault {
 	return []Fault{
 		LoseTypes("lose-type", 5, t.Types),
-		{"lose-gossip", 4, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "gossip", is: t.News}) }},
-		{"lose-heartbeats", 2, func(w *World, r *rand.Rand) { loseFault(w, r, selective{what: "heartbeats", is: t.Heartbeat}) }},
+		{"lose-gossip", 4, func(w *World, r *rand.Rand) { loseFault(w, r, lossFilter{what: "gossip", is: t.News}) }},
+		{"lose-heartbeats", 2, func(w *World, r *rand.Rand) { loseFault(w, r, lossFilter{what: "heartbeats", is: t.Heartbeat}) }},
 		{"lose-service", 1, func(w *World, r *rand.Rand) { loseFault(w, r, oneService(w, r, t.Service)) }},
 		{"crash-midway", 4, func(w *World, r *rand.Rand) {
 			withNode(w, r, func(n *Node) { w.CrashWithin(n.place.address, 1+r.IntN(30), nil) })
@@ -84,7 +81,7 @@ func LoseTypes(name string, weight int, types []any) Fault {
 // in another order.
 func LinkFaults() []Fault {
 	return []Fault{
-		{"swizzle", 3, swizzleFault},
+		{"swizzle", 3, clogFault},
 		{"slow-link", 2, func(w *World, r *rand.Rand) {
 			someLinks(w, r, func(from, to gossip.Address) {
 				least := between(r, 0, 2*time.Second)
@@ -150,29 +147,29 @@ func pauseFault(w *World, r *rand.Rand, nodes []*Node) {
 	}
 }
 
-// rack returns a random group of nodes, at least one if any node is alive.
-func rack(w *World, r *rand.Rand) []*Node {
+// randomGroup returns a random group of nodes, at least one if any node is alive.
+func randomGroup(w *World, r *rand.Rand) []*Node {
 	nodes := w.Nodes()
 	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	return nodes[:min(1+r.IntN(max(len(nodes), 1)), len(nodes))]
 }
 
-// selective says which messages a fault loses.
-type selective struct {
+// lossFilter selects the messages that a fault loses.
+type lossFilter struct {
 	what    string                 // The messages in words, for the trace.
 	service machine.Service        // If not zero, all messages of this service are lost.
 	is      func(message any) bool // Whether a message is lost; used when service is zero.
 }
 
 // oneType selects the messages of one type.
-func oneType(r *rand.Rand, types []any) selective {
+func oneType(r *rand.Rand, types []any) lossFilter {
 	of := reflect.TypeOf(types[r.IntN(len(types))])
-	return selective{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
+	return lossFilter{what: of.String(), is: func(message any) bool { return reflect.TypeOf(message) == of }}
 }
 
 // oneService selects all messages of one service, as when its lane stands still.
-func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
-	s := selective{service: fallback, is: func(any) bool { return true }}
+func oneService(w *World, r *rand.Rand, fallback machine.Service) lossFilter {
+	s := lossFilter{service: fallback, is: func(any) bool { return true }}
 	withNode(w, r, func(n *Node) {
 		components := n.group.Components()
 		s.service = components[r.IntN(len(components))].Service
@@ -182,7 +179,7 @@ func oneService(w *World, r *rand.Rand, fallback machine.Service) selective {
 
 // loseFault loses the selected messages for one to fifteen seconds: all of them, those
 // to one node or those from one node.
-func loseFault(w *World, r *rand.Rand, s selective) {
+func loseFault(w *World, r *rand.Rand, s lossFilter) {
 	where, what := w.places[r.IntN(len(w.places))].address, s.what
 	lose := func(_, _ gossip.Address, message any) bool { return s.is(message) }
 	switch r.IntN(3) {
@@ -199,10 +196,10 @@ func loseFault(w *World, r *rand.Rand, s selective) {
 	w.After(length, w.network.Lose(what, lose))
 }
 
-// swizzleFault clogs some nodes one after the other, and unclogs them in another
+// clogFault clogs some nodes one after the other, and unclogs them in another
 // order.
-func swizzleFault(w *World, r *rand.Rand) {
-	nodes := rack(w, r)
+func clogFault(w *World, r *rand.Rand) {
+	nodes := randomGroup(w, r)
 	at := time.Duration(0)
 	for _, n := range nodes {
 		at += between(r, 0, 2*time.Second)

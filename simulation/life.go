@@ -28,7 +28,7 @@ func (w *World) Start(a gossip.Address, build Build) *Node {
 	n := &Node{
 		world: w, place: p, incarnation: p.incarnation,
 		id:    gossip.NodeID{Address: a, UID: gossip.UID(w.births.Uint64() | 1)},
-		named: make(map[timerKey]int32), served: make(map[callKey]*served),
+		named: make(map[timerKey]int32), processes: make(map[callKey]*strategyProcess),
 	}
 	n.clock = clock{started: w.now, origin: machine.Instant(w.births.Int64N(int64(time.Hour)))}
 	if w.opt.RatePPM > 0 {
@@ -52,7 +52,7 @@ func (w *World) Start(a gossip.Address, build Build) *Node {
 		n.group.Attach(n.Now(), c)
 	}
 	w.trace.add(line{at: w.now, place: p.index, peer: -1, verb: verbWorld, note: "began"})
-	w.observe(n, -1, Began{})
+	w.observe(n, -1, Started{})
 	n.group.Start(n.Now())
 	n.stepped()
 	return n
@@ -111,8 +111,8 @@ func (w *World) Crash(a gossip.Address) {
 	}
 }
 
-// fuse counts the messages until a node crashes, see [World.CrashWithin].
-type fuse struct {
+// crashCounter counts the messages that a node still sends until it crashes, see [World.CrashWithin].
+type crashCounter struct {
 	left    int                    // How many messages are still sent.
 	matches func(message any) bool // Which messages count; nil: all.
 }
@@ -122,18 +122,18 @@ type fuse struct {
 // and the node ends. Nil matches every message.
 func (w *World) CrashWithin(a gossip.Address, sends int, matches func(message any) bool) {
 	if n := w.Node(a); n != nil {
-		n.fuse = &fuse{left: max(sends, 1), matches: matches}
-		w.Log("%v crashes after %d more messages", n.id, n.fuse.left)
+		n.crashCounter = &crashCounter{left: max(sends, 1), matches: matches}
+		w.Log("%v crashes after %d more messages", n.id, n.crashCounter.left)
 	}
 }
 
 // countSent counts a message that was sent, and crashes the node when it was the last.
 func (n *Node) countSent(message any) {
-	if n.fuse.matches != nil && !n.fuse.matches(message) {
+	if n.crashCounter.matches != nil && !n.crashCounter.matches(message) {
 		return
 	}
-	if n.fuse.left--; n.fuse.left == 0 {
-		n.torn, n.quit = true, Crashed
+	if n.crashCounter.left--; n.crashCounter.left == 0 {
+		n.crashed, n.endReason = true, Crashed
 	}
 }
 
@@ -208,7 +208,7 @@ func (w *World) thaw(n *Node) {
 			w.discard(e)
 			continue
 		}
-		w.happen(n, e)
+		w.handleNodeEvent(n, e)
 	}
 }
 
@@ -243,7 +243,7 @@ func (w *World) Steady() time.Duration { return time.Duration(w.now - w.changed)
 // than the initial one, a frozen node.
 func (w *World) Quiet() (time.Duration, bool) {
 	net := w.network
-	if len(net.cut) > 0 || len(net.clogged) > 0 || net.Impaired() || slices.ContainsFunc(w.Nodes(), func(n *Node) bool { return n.frozen || n.fuse != nil }) {
+	if len(net.cut) > 0 || len(net.clogged) > 0 || net.Impaired() || slices.ContainsFunc(w.Nodes(), func(n *Node) bool { return n.frozen || n.crashCounter != nil }) {
 		return 0, false
 	}
 	return w.Steady(), true

@@ -14,7 +14,7 @@ import (
 
 // Links between addresses: cut and mended, split and healed, slow or lossy, clogged;
 // and losses of selected messages. At the end, what the network asks about a message:
-// whether its way is blocked, whether it is lost, how long it takes.
+// whether its link is blocked, whether it is lost, how long it takes.
 
 // Link is the quality of one direction between two addresses, where it differs from
 // the network.
@@ -37,8 +37,7 @@ func (net *Network) Cut(from, to gossip.Address) {
 		net.cut = make(map[link]bool)
 	}
 	if from != to {
-		way := link{net.world.place(from).index, net.world.place(to).index}
-		net.cut[way] = true
+		net.cut[link{net.world.place(from).index, net.world.place(to).index}] = true
 		net.world.changes()
 	}
 }
@@ -81,27 +80,27 @@ func (net *Network) Heal() {
 
 // Connected reports whether messages that from sends reach to.
 func (net *Network) Connected(from, to gossip.Address) bool {
-	return !net.blockedWay(net.world.place(from).index, net.world.place(to).index)
+	return !net.isBlocked(net.world.place(from).index, net.world.place(to).index)
 }
 
-// Way is one direction between two addresses.
-type Way struct{ From, To gossip.Address }
+// DirectedLink is the link in one direction between two addresses.
+type DirectedLink struct{ From, To gossip.Address }
 
 // Blocked returns the directions in which no message passes at present, those of clogged
 // addresses included, in the order in which the addresses were first used.
-func (net *Network) Blocked() []Way {
+func (net *Network) Blocked() []DirectedLink {
 	if len(net.cut) == 0 && len(net.clogged) == 0 {
 		return nil
 	}
-	var ways []Way
+	var blocked []DirectedLink
 	for _, from := range net.world.places {
 		for _, to := range net.world.places {
-			if from != to && net.blockedWay(from.index, to.index) {
-				ways = append(ways, Way{From: from.address, To: to.address})
+			if from != to && net.isBlocked(from.index, to.index) {
+				blocked = append(blocked, DirectedLink{From: from.address, To: to.address})
 			}
 		}
 	}
-	return ways
+	return blocked
 }
 
 // SetLink gives one direction between two addresses a quality of its own, until
@@ -182,15 +181,15 @@ func (net *Network) improves() {
 	net.healed = net.world.now
 }
 
-// blockedWay reports whether no message passes from one place to another.
-func (net *Network) blockedWay(from, to int32) bool {
+// isBlocked reports whether no message passes from one place to another.
+func (net *Network) isBlocked(from, to int32) bool {
 	return len(net.cut) > 0 && net.cut[link{from, to}] ||
 		len(net.clogged) > 0 && from != to && (net.clogged[from] || net.clogged[to])
 }
 
-// lostOnWay reports whether a message is lost although its way is open: by a loss of
+// isLost reports whether a message is lost although its link is open: by a loss of
 // selected messages, or by the chance of its link.
-func (net *Network) lostOnWay(p *packet, to *place) bool {
+func (net *Network) isLost(p *packet, to *place) bool {
 	for _, l := range net.losses {
 		if (l.service == 0 || l.service == p.service) && l.lose(p.from.place.address, to.address, p.message) {
 			return true
@@ -204,8 +203,8 @@ func (net *Network) lostOnWay(p *packet, to *place) bool {
 	return false
 }
 
-// way draws how long a message takes from one place to another.
-func (net *Network) way(from, to int32) int64 {
+// linkLatency draws how long a message takes from one place to another.
+func (net *Network) linkLatency(from, to int32) int64 {
 	if len(net.links) > 0 {
 		if l := net.links[link{from, to}]; l.Max > 0 {
 			return int64(l.Min) + net.source.Int64N(max(int64(l.Max-l.Min), 1))

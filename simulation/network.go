@@ -148,13 +148,13 @@ func (net *Network) send(n *Node, from machine.ID, s machine.Send) {
 		net.depart(p, to, 0)
 		return
 	}
-	if net.blockedWay(n.place.index, to.index) || net.delivery.Loss > 0 && net.source.Float64() < net.delivery.Loss || net.lostOnWay(&p, to) {
+	if net.isBlocked(n.place.index, to.index) || net.delivery.Loss > 0 && net.source.Float64() < net.delivery.Loss || net.isLost(&p, to) {
 		net.drop(&p, to)
 		return
 	}
-	net.depart(p, to, net.way(n.place.index, to.index))
+	net.depart(p, to, net.linkLatency(n.place.index, to.index))
 	if net.delivery.Double > 0 && net.source.Float64() < net.delivery.Double {
-		net.depart(p, to, net.way(n.place.index, to.index))
+		net.depart(p, to, net.linkLatency(n.place.index, to.index))
 	}
 }
 
@@ -222,7 +222,7 @@ func (net *Network) arrive(e event) {
 		n.waiting = append(n.waiting, e)
 		return
 	}
-	net.world.happen(n, e)
+	net.world.handleNodeEvent(n, e)
 }
 
 func (net *Network) deliver(n *Node, p packet) {

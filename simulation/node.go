@@ -63,20 +63,20 @@ type Node struct {
 	free  []int32
 	named map[timerKey]int32
 
-	served  map[callKey]*served    // The other sides of its calls.
-	muted   *asking                // The call whose late answer is being fed.
-	blocked map[gossip.NodeID]bool // Peers whose messages are refused.
+	processes map[callKey]*strategyProcess // What answers its calls.
+	lateCall  *pendingCall                 // The call whose late answer is fed in the present step; nil: none.
+	blocked   map[gossip.NodeID]bool       // Peers whose messages are refused.
 
 	frozen  bool
 	thaws   int     // How often it was thawed.
 	thawed  int64   // World time at which it was thawed last.
 	waiting []event // Events that came while the node was frozen.
 
-	ended bool
-	why   string // Why it ended.
-	quit  string // Set within a step: why the node ends after the step.
-	fuse  *fuse  // Counts messages until a crash in the middle of a step; nil: none is planned.
-	torn  bool   // The node has crashed in the middle of the present step.
+	ended        bool
+	why          string        // Why it ended.
+	endReason    string        // Set within a step: why the node ends after the step.
+	crashCounter *crashCounter // Counts messages until a crash in the middle of a step; nil: none is planned.
+	crashed      bool          // The node has crashed in the middle of the present step.
 }
 
 type timerKey struct {
@@ -116,7 +116,7 @@ func (n *Node) Frozen() bool { return n.frozen }
 func (n *Node) Ended() (string, bool) { return n.why, n.ended }
 
 // Ending reports whether the node ends after its present step.
-func (n *Node) Ending() bool { return n.quit != "" }
+func (n *Node) Ending() bool { return n.endReason != "" }
 
 // Thawed returns the world time at which the node last continued after a pause, zero
 // without a pause.
@@ -176,17 +176,17 @@ func (n *Node) Enqueue(s machine.Service, in machine.Input) {
 // Carry carries out an effect of one component.
 func (n *Node) Carry(from machine.ID, e machine.Effect) {
 	w := n.world
-	if n.torn {
+	if n.crashed {
 		// The node has crashed: the remaining effects of the step are dropped.
 		return
 	}
-	if n.muted != nil {
+	if n.lateCall != nil {
 		w.strategies.rejectLate(n, from, e)
 	}
 	switch e := e.(type) {
 	case machine.Send:
 		w.network.send(n, from, e)
-		if n.fuse != nil {
+		if n.crashCounter != nil {
 			n.countSent(e.Message)
 		}
 	case machine.Arm:
@@ -201,7 +201,7 @@ func (n *Node) Carry(from machine.ID, e machine.Effect) {
 		w.observe(n, from, e.Event)
 		for _, ends := range w.endings {
 			if why := ends(e.Event); why != "" {
-				n.quit = why
+				n.endReason = why
 			}
 		}
 	case machine.Decide:
@@ -216,7 +216,7 @@ func (n *Node) Carry(from machine.ID, e machine.Effect) {
 				return
 			}
 		}
-		machine.Assert(false, "an effect has somebody to carry it out", "component", c.Name, "effect", w.trace.shape(e).name)
+		machine.Assert(false, "an effect has somebody to carry it out", "component", c.Name, "effect", w.trace.typeOf(e).name)
 	}
 }
 
@@ -309,8 +309,8 @@ func (n *Node) stepped() {
 			w.Fail(err)
 		}
 	}
-	if n.quit != "" {
-		w.end(n, n.quit)
+	if n.endReason != "" {
+		w.end(n, n.endReason)
 	}
 }
 

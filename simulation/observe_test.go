@@ -15,7 +15,7 @@ import (
 // Who is given the options of a run only sees its messages, its cuts and what its script says, and
 // the run stays what it is.
 func TestWorldIsObservedFromItsOptions(t *testing.T) {
-	run := func(begin func(*simulation.World)) (*simulation.World, []simulation.Way) {
+	run := func(begin func(*simulation.World)) (*simulation.World, []simulation.DirectedLink) {
 		w := pingers(simulation.Options{Seed: 3, Begin: begin, Network: simulation.Delivery{Loss: 0.2}}, 3)
 		require.NoError(t, w.Run(5*time.Second))
 		w.Network().Cut(address(0), address(1))
@@ -47,7 +47,7 @@ func TestWorldIsObservedFromItsOptions(t *testing.T) {
 	require.Equal(t, []uint64{observed.Stats().Sent / 3 * 2, observed.Stats().Lost}, []uint64{sent, lost}, "each node pings itself too")
 	require.Positive(t, lost)
 	require.Equal(t, []string{"clog " + address(2).String(), "healed"}, said)
-	require.Equal(t, []simulation.Way{
+	require.Equal(t, []simulation.DirectedLink{
 		{From: address(0), To: address(1)},
 		{From: address(0), To: address(2)},
 		{From: address(1), To: address(2)},

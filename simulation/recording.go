@@ -27,10 +27,10 @@ import (
 // ErrRecording is matched by every error about content that is not a recording.
 var ErrRecording = errors.New("simulation: not a recording")
 
-// recorded is one line of a recording, in JSON: a call with its answer, a
+// recordingLine is one line of a recording, in JSON: a call with its answer, a
 // checkpoint in each second, or the end of the run. Lines are in the order of the
 // world's time.
-type recorded struct {
+type recordingLine struct {
 	// At is the world time in nanoseconds since the start; Trace is the hash, and
 	// Lines the number, of the trace's lines at that time.
 	At    int64  `json:"at"`
@@ -41,7 +41,7 @@ type recorded struct {
 	End  *recordedEnd  `json:"end,omitempty"`
 }
 
-// recordedCall is a call and its fate.
+// recordedCall is a call and its outcome.
 type recordedCall struct {
 	Node      string          `json:"node"` // The address of the calling node.
 	Life      int32           `json:"life"` // The incarnation at that address, from 1.
@@ -50,7 +50,7 @@ type recordedCall struct {
 	Key       string          `json:"key,omitempty"`
 	ID        uint64          `json:"id"`
 	Request   string          `json:"request"` // The digest of the request.
-	Fate      string          `json:"fate"`
+	Outcome   string          `json:"fate"`
 	Answer    int64           `json:"answer"` // World time at which the answer is fed, in nanoseconds.
 	Type      string          `json:"type,omitempty"`
 	Value     json.RawMessage `json:"value,omitempty"`
@@ -63,7 +63,7 @@ type recordedEnd struct {
 	Violation string `json:"violation,omitempty"`
 }
 
-// asked returns what identifies the call, without its fate.
+// asked returns what identifies the call, without its outcome.
 func (c recordedCall) asked() string {
 	return fmt.Sprintf("call %d of %s by %s of %s in life %d, request %s", c.ID, callName(c.Port, c.Key), c.Component, c.Node, c.Life, c.Request)
 }
@@ -103,7 +103,7 @@ func newRecorder(out io.Writer, types map[string]reflect.Type) *recorder {
 }
 
 // write writes a line with the present time and state of the trace.
-func (r *recorder) write(w *World, l recorded) error {
+func (r *recorder) write(w *World, l recordingLine) error {
 	l.At, l.Trace, l.Lines = w.now, hex(w.trace.hash), w.trace.count
 	if err := r.out.Encode(l); err != nil {
 		return fmt.Errorf("simulation: write recording: %w", err)
@@ -115,19 +115,19 @@ func hex(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
 // call writes a call and its answer. An answer that would be read back differently is
 // an error: a replay with it would be another run.
-func (r *recorder) call(w *World, n *Node, a asking, f fate) error {
+func (r *recorder) call(w *World, n *Node, a pendingCall, f outcome) error {
 	if r == nil {
 		return nil
 	}
 	c := describe(n, a)
-	c.Fate, c.Answer = f.name, f.at
+	c.Outcome, c.Answer = f.name, f.at
 	if err := r.answer(&c, f); err != nil {
 		return fmt.Errorf("simulation: an answer of %s cannot be recorded: %w", c.Port, err)
 	}
-	return r.write(w, recorded{Call: &c})
+	return r.write(w, recordingLine{Call: &c})
 }
 
-func (r *recorder) answer(c *recordedCall, f fate) error {
+func (r *recorder) answer(c *recordedCall, f outcome) error {
 	if f.err != nil {
 		text := f.err.Error()
 		c.Error = &text
@@ -144,7 +144,7 @@ func (r *recorder) answer(c *recordedCall, f fate) error {
 		}
 		c.Type, c.Value = reflect.TypeOf(f.result).String(), value
 	}
-	back, err := c.fate(r.types)
+	back, err := c.outcome(r.types)
 	switch {
 	case err != nil:
 		return err
@@ -154,17 +154,17 @@ func (r *recorder) answer(c *recordedCall, f fate) error {
 	return nil
 }
 
-// describe returns the recorded form of a call, without its fate.
-func describe(n *Node, a asking) recordedCall {
+// describe returns the recorded form of a call, without its outcome.
+func describe(n *Node, a pendingCall) recordedCall {
 	return recordedCall{
 		Node: n.place.address.String(), Life: n.incarnation, Component: n.group.Components()[a.key.of].Name,
 		Port: a.key.port, Key: a.key.key, ID: uint64(a.id), Request: hex(a.digest),
 	}
 }
 
-// fate returns the fate of a recorded call.
-func (c *recordedCall) fate(types map[string]reflect.Type) (fate, error) {
-	f := fate{name: c.Fate, at: c.Answer}
+// outcome returns the outcome of a recorded call.
+func (c *recordedCall) outcome(types map[string]reflect.Type) (outcome, error) {
+	f := outcome{name: c.Outcome, at: c.Answer}
 	if c.Error != nil {
 		f.err = errors.New(*c.Error)
 		if known, ok := errorsByName()[c.Is]; ok {
@@ -195,7 +195,7 @@ const recordingLineMax = 64 << 20
 // Recording holds the calls of a run with their answers, and the state of its trace at
 // each second. It is used for one replay.
 type Recording struct {
-	lines []recorded
+	lines []recordingLine
 	next  int
 	since int64 // World time at which recording and replay last agreed.
 }
@@ -207,7 +207,7 @@ func ReadRecording(in io.Reader) (*Recording, error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, recordingLineMax)
 	for lines.Scan() {
-		var l recorded
+		var l recordingLine
 		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&l); err != nil {
@@ -229,8 +229,8 @@ func ReadRecording(in io.Reader) (*Recording, error) {
 }
 
 // append checks a line that was read, and adds it.
-func (r *Recording) append(l recorded) error {
-	last := recorded{}
+func (r *Recording) append(l recordingLine) error {
+	last := recordingLine{}
 	if len(r.lines) > 0 {
 		last = r.lines[len(r.lines)-1]
 	}
@@ -281,7 +281,7 @@ func (e *DivergenceError) Error() string {
 }
 
 // text describes a line.
-func (l *recorded) text() string {
+func (l *recordingLine) text() string {
 	at := fmt.Sprintf("at %v with %d lines of trace %s", time.Duration(l.At), l.Lines, l.Trace)
 	switch {
 	case l.Call != nil:
@@ -297,9 +297,9 @@ func (l *recorded) text() string {
 
 // agree takes the next line of the recording if it is equal to the replay's line,
 // apart from the answer, which the replay's line does not have.
-func (r *Recording) agree(w *World, got recorded) (*recorded, error) {
+func (r *Recording) agree(w *World, got recordingLine) (*recordingLine, error) {
 	got.At, got.Trace, got.Lines = w.now, hex(w.trace.hash), w.trace.count
-	want := recorded{}
+	want := recordingLine{}
 	if r.next < len(r.lines) {
 		want = r.lines[r.next]
 	}
@@ -317,16 +317,16 @@ func (r *Recording) agree(w *World, got recorded) (*recorded, error) {
 	return nil, e
 }
 
-// answer returns the recorded fate of a call.
-func (r *Recording) answer(w *World, n *Node, a asking) (fate, error) {
+// answer returns the recorded outcome of a call.
+func (r *Recording) answer(w *World, n *Node, a pendingCall) (outcome, error) {
 	c := describe(n, a)
-	l, err := r.agree(w, recorded{Call: &c})
+	l, err := r.agree(w, recordingLine{Call: &c})
 	if err != nil {
-		return fate{}, err
+		return outcome{}, err
 	}
-	f, err := l.Call.fate(w.strategies.types)
+	f, err := l.Call.outcome(w.strategies.types)
 	if err != nil {
-		return fate{}, fmt.Errorf("%w: line %d: %w", ErrRecording, r.next, err)
+		return outcome{}, fmt.Errorf("%w: line %d: %w", ErrRecording, r.next, err)
 	}
 	return f, nil
 }
@@ -336,10 +336,10 @@ func (r *Recording) answer(w *World, n *Node, a asking) (fate, error) {
 func (w *World) checkpoint() error {
 	switch {
 	case w.replay != nil:
-		_, err := w.replay.agree(w, recorded{})
+		_, err := w.replay.agree(w, recordingLine{})
 		return err
 	case w.record != nil:
-		return w.record.write(w, recorded{})
+		return w.record.write(w, recordingLine{})
 	}
 	return nil
 }
@@ -349,7 +349,7 @@ func (w *World) checkpoint() error {
 // recording and a replay it does nothing. It is called once, after the last Run. The
 // error is the violation of the run, or a [*Failure] with a [*DivergenceError].
 func (w *World) Conclude() error {
-	end := recorded{End: &recordedEnd{}}
+	end := recordingLine{End: &recordedEnd{}}
 	diverged := (*DivergenceError)(nil)
 	if failure := (*Failure)(nil); errors.As(w.failure, &failure) {
 		// A panic has a stack below its first line, and addresses in it.

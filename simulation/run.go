@@ -66,17 +66,17 @@ func (w *World) RunUntil(limit time.Duration, done func() bool) (time.Duration, 
 	return w.Now() - begin, nil
 }
 
-// stormPerNode is how many events a node may have in a second of the world, on average
+// eventsPerNodeMax is how many events a node may have in a second of the world, on average
 // over all nodes: hundreds of times the number in the busiest second of a healthy
 // cluster. A higher number means that nodes answer each other without end.
-const stormPerNode = 20_000
+const eventsPerNodeMax = 20_000
 
 // count fails the run when there are too many events in a second.
 func (w *World) count() {
 	if second := w.now / int64(time.Second); second != w.second {
 		w.second, w.inSecond = second, 0
 	}
-	if w.inSecond++; w.inSecond > stormPerNode*max(len(w.places), 1) {
+	if w.inSecond++; w.inSecond > eventsPerNodeMax*max(len(w.places), 1) {
 		w.Fail(fmt.Errorf("a storm: %d events in less than a second, of %d nodes", w.inSecond, len(w.places)))
 	}
 }
@@ -94,7 +94,7 @@ func stack() string {
 type input struct {
 	to     machine.ID
 	in     machine.Input
-	answer *asking // The call that in answers; nil if in is no answer.
+	answer *pendingCall // The call that in answers; nil if in is no answer.
 }
 
 // Input feeds an input to a component of the node at an address, as soon as the node
@@ -146,12 +146,12 @@ func (w *World) handle(e event) {
 			n.waiting = append(n.waiting, e)
 			return
 		}
-		w.happen(n, e)
+		w.handleNodeEvent(n, e)
 	}
 }
 
-// happen handles an event of a node that is not frozen.
-func (w *World) happen(n *Node, e event) {
+// handleNodeEvent handles an event of a node that is not frozen.
+func (w *World) handleNodeEvent(n *Node, e event) {
 	w.stats.Steps++
 	switch e.typ {
 	case eventTimer:

@@ -48,8 +48,8 @@ type line struct {
 	note  any
 }
 
-// shape is what the trace keeps about a Go type.
-type shape struct {
+// tracedType is what the trace keeps about the Go type of a note.
+type tracedType struct {
 	number uint64
 	name   string
 	plain  bool // Values print the same in every run, since they hold no pointers.
@@ -58,12 +58,12 @@ type shape struct {
 // Trace is the record of a run: a hash over every line, the number of lines,
 // and the last lines as text.
 type Trace struct {
-	world  *World
-	hash   uint64
-	count  uint64
-	ring   []line
-	shapes map[reflect.Type]*shape
-	out    io.Writer
+	world *World
+	hash  uint64
+	count uint64
+	ring  []line
+	types map[reflect.Type]*tracedType
+	out   io.Writer
 }
 
 // linesDefault is how many lines a trace keeps by default.
@@ -73,7 +73,7 @@ func newTrace(w *World, lines int, out io.Writer) *Trace {
 	if lines <= 0 {
 		lines = linesDefault
 	}
-	return &Trace{world: w, hash: offset64, ring: make([]line, 0, lines), shapes: make(map[reflect.Type]*shape), out: out}
+	return &Trace{world: w, hash: offset64, ring: make([]line, 0, lines), types: make(map[reflect.Type]*tracedType), out: out}
 }
 
 const (
@@ -109,7 +109,7 @@ func (t *Trace) add(l line) {
 		t.mix(uint64(l.verb))
 		t.text(note)
 	default:
-		t.mix(uint64(l.verb) | t.shape(l.note).number<<8)
+		t.mix(uint64(l.verb) | t.typeOf(l.note).number<<8)
 	}
 	if len(t.ring) < cap(t.ring) {
 		t.ring = append(t.ring, l)
@@ -126,16 +126,16 @@ func (t *Trace) add(l line) {
 	}
 }
 
-func (t *Trace) shape(v any) *shape {
+func (t *Trace) typeOf(v any) *tracedType {
 	typ := reflect.TypeOf(v)
-	if s, ok := t.shapes[typ]; ok {
+	if s, ok := t.types[typ]; ok {
 		return s
 	}
-	s := &shape{number: uint64(len(t.shapes) + 1), name: "nil"}
+	s := &tracedType{number: uint64(len(t.types) + 1), name: "nil"}
 	if typ != nil {
 		s.name, s.plain = strings.TrimPrefix(typ.String(), "*"), plain(typ)
 	}
-	t.shapes[typ] = s
+	t.types[typ] = s
 	return s
 }
 
@@ -200,7 +200,7 @@ func (t *Trace) note(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}
-	s := t.shape(v)
+	s := t.typeOf(v)
 	var text string
 	switch v := v.(type) {
 	case interface{ Describe() string }:

@@ -59,7 +59,7 @@ type Options struct {
 	// The recording is complete after [World.Conclude].
 	Record io.Writer
 
-	// Replay answers every call from a recording: no strategy is called, no fate
+	// Replay answers every call from a recording: no strategy is called, no outcome
 	// drawn. The run is the recorded one, to the byte, or ends with a
 	// [*DivergenceError]. Seed and script must be those of the recording.
 	Replay *Recording
@@ -80,7 +80,7 @@ type Checker interface {
 }
 
 // Observation is an event that a node published, a decision of the node, or what
-// happened to the node: [Began], [Ended], [Asked] or [Answered].
+// happened to the node: [Started], [Ended], [Asked] or [Answered].
 type Observation struct {
 	At        time.Duration // World time.
 	Node      *Node
@@ -88,8 +88,8 @@ type Observation struct {
 	Event     any    // A decision has type machine.Decide.
 }
 
-// Began is observed when a node has been started.
-type Began struct{}
+// Started is observed when a node has been started.
+type Started struct{}
 
 // Ended is observed when a node has ended. Why is [Crashed], or the reason that a
 // function given to [World.EndsOn] returned.

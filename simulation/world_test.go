@@ -178,7 +178,7 @@ func TestRestartedNodeIsAnotherIncarnation(t *testing.T) {
 	var seen []string
 	w.Observe(func(o simulation.Observation) {
 		switch e := o.Event.(type) {
-		case simulation.Began:
+		case simulation.Started:
 			seen = append(seen, "began")
 		case simulation.Ended:
 			seen = append(seen, "ended: "+e.Why)

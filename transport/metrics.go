@@ -40,35 +40,38 @@ func trafficTable() []meter.Row[*Counters] {
 	full, large := meter.Fault.String("full"), meter.Fault.String("too-large")
 	return []meter.Row[*Counters]{
 		meter.Counter("quorate.transport.messages", "{message}", "Messages accepted for a peer, or received from one and handed to a handler.",
-			lanes(func(c *LaneCounters, show meter.Show) {
-				show(int64(c.Sent+c.Answers), transmit)
-				show(int64(c.Received), receive)
+			lanes(func(c *LaneCounters, observe meter.Observer) {
+				observe(int64(c.Sent+c.Answers), transmit)
+				observe(int64(c.Received), receive)
 			})),
 		meter.Counter("quorate.transport.frames", "{frame}", "Frames written, repetitions included, or handled.",
-			lanes(func(c *LaneCounters, show meter.Show) {
-				show(int64(c.FramesSent), transmit)
-				show(int64(c.FramesReceived), receive)
+			lanes(func(c *LaneCounters, observe meter.Observer) {
+				observe(int64(c.FramesSent), transmit)
+				observe(int64(c.FramesReceived), receive)
 			})),
 		meter.Counter("quorate.transport.io", "By", "Bytes of the frames written or handled.",
-			lanes(func(c *LaneCounters, show meter.Show) {
-				show(int64(c.BytesSent), transmit)
-				show(int64(c.BytesReceived), receive)
+			lanes(func(c *LaneCounters, observe meter.Observer) {
+				observe(int64(c.BytesSent), transmit)
+				observe(int64(c.BytesReceived), receive)
 			})),
 		meter.UpDown("quorate.transport.messages.waiting", "{message}", "Messages accepted and neither acknowledged nor lost.",
-			lanes(func(c *LaneCounters, show meter.Show) { show(int64(c.Waiting())) })),
+			lanes(func(c *LaneCounters, observe meter.Observer) { observe(int64(c.Waiting())) })),
 		meter.Counter("quorate.transport.messages.lost", "{message}", "Messages accepted and not acknowledged when their session ended: their outcome is unknown.",
-			lanes(func(c *LaneCounters, show meter.Show) { show(int64(c.Lost)) })),
+			lanes(func(c *LaneCounters, observe meter.Observer) { observe(int64(c.Lost)) })),
 		meter.Counter("quorate.transport.messages.refused", "{message}", "Messages that a lane did not accept: its window was full, or the message larger than a frame.",
-			lanes(func(c *LaneCounters, show meter.Show) { show(int64(c.Full), full); show(int64(c.TooLarge), large) })),
+			lanes(func(c *LaneCounters, observe meter.Observer) {
+				observe(int64(c.Full), full)
+				observe(int64(c.TooLarge), large)
+			})),
 		meter.Counter("quorate.transport.messages.unhandled", "{message}", "Messages for a service that had no handler: received here, or sent to a peer.",
-			lanes(func(c *LaneCounters, show meter.Show) {
-				show(int64(c.UnhandledHere), receive)
-				show(int64(c.UnhandledThere), transmit)
+			lanes(func(c *LaneCounters, observe meter.Observer) {
+				observe(int64(c.UnhandledHere), receive)
+				observe(int64(c.UnhandledThere), transmit)
 			})),
 		meter.Counter("quorate.transport.frames.resent", "{frame}", "Frames written again after a connection broke.",
-			lanes(func(c *LaneCounters, show meter.Show) { show(int64(c.FramesResent)) })),
+			lanes(func(c *LaneCounters, observe meter.Observer) { observe(int64(c.FramesResent)) })),
 		meter.Counter("quorate.transport.frames.duplicate", "{frame}", "Frames dropped because they had been handled before.",
-			lanes(func(c *LaneCounters, show meter.Show) { show(int64(c.Duplicates)) })),
+			lanes(func(c *LaneCounters, observe meter.Observer) { observe(int64(c.Duplicates)) })),
 	}
 }
 
@@ -77,16 +80,16 @@ func connectionTable() []meter.Row[*Counters] {
 	opened, accepted := attrSide.String("opened"), attrSide.String("accepted")
 	return []meter.Row[*Counters]{
 		meter.Counter("quorate.transport.connections", "{connection}", "Connections whose handshake was completed.",
-			lanes(func(c *LaneCounters, show meter.Show) {
-				show(int64(c.Connects), opened)
-				show(int64(c.Accepts), accepted)
+			lanes(func(c *LaneCounters, observe meter.Observer) {
+				observe(int64(c.Connects), opened)
+				observe(int64(c.Accepts), accepted)
 			})),
 		meter.Counter("quorate.transport.connections.broken", "{connection}", "Connections opened here that broke or fell silent within a session; each is dialled anew.",
-			lanes(func(c *LaneCounters, show meter.Show) { show(int64(c.Breaks)) })),
+			lanes(func(c *LaneCounters, observe meter.Observer) { observe(int64(c.Breaks)) })),
 		meter.Counter("quorate.transport.connections.refused", "{connection}", "Connections refused, by this node or to it.",
-			func(c *Counters, show meter.Show) {
-				showReasons(&c.RefusedInbound, show, accepted)
-				showReasons(&c.RefusedOutbound, show, opened)
+			func(c *Counters, observe meter.Observer) {
+				showReasons(&c.RefusedInbound, observe, accepted)
+				showReasons(&c.RefusedOutbound, observe, opened)
 			}),
 		meter.Total("quorate.transport.connections.fallback", "{connection}", "Connections for messages opened over gRPC since the other end takes nothing else, where transport.lane is tcp.",
 			func(c *Counters) uint64 { return c.Fallbacks }),
@@ -96,20 +99,22 @@ func connectionTable() []meter.Row[*Counters] {
 }
 
 // lanes is a row that shows the same of each lane.
-func lanes(of func(*LaneCounters, meter.Show)) func(*Counters, meter.Show) {
-	return func(c *Counters, show meter.Show) {
+func lanes(of func(*LaneCounters, meter.Observer)) func(*Counters, meter.Observer) {
+	return func(c *Counters, observe meter.Observer) {
 		for lane := machine.LaneControl; int(lane) < LaneKinds; lane++ {
-			of(&c.Lanes[lane], func(n int64, attrs ...attribute.KeyValue) { show(n, append(attrs, attrLane.String(lane.String()))...) })
+			of(&c.Lanes[lane], func(n int64, attrs ...attribute.KeyValue) {
+				observe(n, append(attrs, attrLane.String(lane.String()))...)
+			})
 		}
 	}
 }
 
 // showReasons shows how often connections were refused, by reason. Mostly there is no
 // refusal at all: a series for each reason would be noise.
-func showReasons(counts *[Reasons]uint64, show meter.Show, side attribute.KeyValue) {
+func showReasons(counts *[Reasons]uint64, observe meter.Observer, side attribute.KeyValue) {
 	for reason := Reason(1); reason < reasonCount; reason++ {
 		if n := counts[reason]; n > 0 {
-			show(int64(n), side, meter.Fault.String(strings.ReplaceAll(reason.String(), " ", "-")))
+			observe(int64(n), side, meter.Fault.String(strings.ReplaceAll(reason.String(), " ", "-")))
 		}
 	}
 }

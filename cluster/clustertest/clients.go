@@ -20,48 +20,48 @@ import (
 const clientBuffer = 64 << 10
 
 // DialClient connects a client to the gateway of a node that has gateway.address in its configuration. Give it to
-// client.WithDial. What the network between nodes does, [Cluster.Cut] for one, is nothing to clients.
+// client.WithDial. What the network between nodes does, [Cluster.Cut] for one, does not concern clients.
 func (c *Cluster) DialClient(ctx context.Context, address string) (net.Conn, error) {
-	return c.doors.dial(ctx, address)
+	return c.listeners.dial(ctx, address)
 }
 
-// doors are the listeners of gateways, by address.
-type doors struct {
+// listeners are the listeners of the gateways of a cluster, by address.
+type listeners struct {
 	mu   sync.Mutex
-	open map[string]*door
+	open map[string]*listener
 	last int // Numbers the ports of clients.
 }
 
-func newDoors() *doors { return &doors{open: map[string]*door{}} }
+func newListeners() *listeners { return &listeners{open: map[string]*listener{}} }
 
-// door is the listener of a gateway.
-type door struct {
+// listener is the listener of a gateway.
+type listener struct {
 	*bufconn.Listener
 
-	of      *doors
+	of      *listeners
 	address string
 }
 
-// bound is an address "host:port".
-type bound string
+// memoryAddr is the address "host:port" of one end of a connection in memory.
+type memoryAddr string
 
-func (bound) Network() string  { return "memory" }
-func (b bound) String() string { return string(b) }
+func (memoryAddr) Network() string  { return "memory" }
+func (b memoryAddr) String() string { return string(b) }
 
 // listen listens on an address.
-func (d *doors) listen(_ context.Context, address string) (net.Listener, error) {
+func (d *listeners) listen(_ context.Context, address string) (net.Listener, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.open[address] != nil {
 		return nil, syscall.EADDRINUSE
 	}
-	l := &door{bufconn.Listen(clientBuffer), d, address}
+	l := &listener{bufconn.Listen(clientBuffer), d, address}
 	d.open[address] = l
 	return l, nil
 }
 
 // Accept returns the next connection.
-func (l *door) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, net.ErrClosed
@@ -69,14 +69,14 @@ func (l *door) Accept() (net.Conn, error) {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	l.of.last++
-	return ended{conn, bound(l.address), bound(fmt.Sprintf("10.1.0.1:%d", 1024+l.of.last%60_000))}, nil
+	return clientConn{conn, memoryAddr(l.address), memoryAddr(fmt.Sprintf("10.1.0.1:%d", 1024+l.of.last%60_000))}, nil
 }
 
 // Addr returns the address.
-func (l *door) Addr() net.Addr { return bound(l.address) }
+func (l *listener) Addr() net.Addr { return memoryAddr(l.address) }
 
-// Close ends the listening.
-func (l *door) Close() error {
+// Close closes the listener, and frees its address.
+func (l *listener) Close() error {
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
 	if l.of.open[l.address] == l {
@@ -85,18 +85,18 @@ func (l *door) Close() error {
 	return l.Listener.Close()
 }
 
-// ended is an end of a connection.
-type ended struct {
+// clientConn is one end of the connection of a client, with the addresses of both ends.
+type clientConn struct {
 	net.Conn
 
 	local, remote net.Addr
 }
 
-func (c ended) LocalAddr() net.Addr  { return c.local }
-func (c ended) RemoteAddr() net.Addr { return c.remote }
+func (c clientConn) LocalAddr() net.Addr  { return c.local }
+func (c clientConn) RemoteAddr() net.Addr { return c.remote }
 
 // dial connects to an address.
-func (d *doors) dial(ctx context.Context, address string) (net.Conn, error) {
+func (d *listeners) dial(ctx context.Context, address string) (net.Conn, error) {
 	d.mu.Lock()
 	l := d.open[address]
 	d.mu.Unlock()
@@ -107,5 +107,5 @@ func (d *doors) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ended{conn, bound("10.1.0.1:1024"), bound(address)}, nil
+	return clientConn{conn, memoryAddr("10.1.0.1:1024"), memoryAddr(address)}, nil
 }

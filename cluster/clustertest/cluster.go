@@ -38,16 +38,16 @@ const seedsMax = 3
 
 // Cluster is the nodes of one test, and the network between them.
 type Cluster struct {
-	t       testing.TB
-	network *memory.Network
-	began   time.Time
-	limit   time.Duration
-	given   []Option // Of [Start]: every node has them.
-	seeds   []string
-	nodes   []*Node // All that have started, those that have ended too.
-	cuts    map[cut]bool
-	doors   *doors
-	setups  []func(*Node) error // What [Cluster.OnEach] was given.
+	t         testing.TB
+	network   *memory.Network
+	began     time.Time
+	limit     time.Duration
+	given     []Option // Of [Start]: every node has them.
+	seeds     []string
+	nodes     []*Node // All that have started, those that have ended too.
+	cuts      map[cutLink]bool
+	listeners *listeners
+	setups    []func(*Node) error // What [Cluster.OnEach] was given.
 }
 
 // Node is a node of a [Cluster].
@@ -113,7 +113,7 @@ func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	if n < 0 {
 		t.Fatalf("clustertest: a cluster of %d nodes: start 0 at least", n)
 	}
-	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultLimit, given: opts, cuts: map[cut]bool{}, doors: newDoors()}
+	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultLimit, given: opts, cuts: map[cutLink]bool{}, listeners: newListeners()}
 	for i := range min(n, seedsMax) {
 		c.seeds = append(c.seeds, addressOf(i))
 	}
@@ -202,7 +202,7 @@ func (c *Cluster) start(opts ...Option) *Node {
 	}
 	options := c.options(s)
 	c.check(&s, options)
-	c.heal(func(l cut) bool { return l.from == s.address || l.to == s.address })
+	c.heal(func(l cutLink) bool { return l.from == s.address || l.to == s.address })
 	node, err := cluster.Start(context.Background(), options...)
 	if err != nil {
 		c.t.Fatalf("clustertest: node %s: %v", s.address, err)
@@ -229,7 +229,7 @@ func (c *Cluster) options(s settings) []cluster.Option {
 		cluster.WithLogger(slog.New(slog.DiscardHandler)),
 		cluster.WithMembership(membership.WithTransport(c.network.Transport), membership.WithUID(uid),
 			membership.WithRand(rand.New(rand.NewPCG(1, uint64(uid))))),
-		cluster.WithGateway(gateway.WithListen(c.doors.listen)),
+		cluster.WithGateway(gateway.WithListen(c.listeners.listen)),
 	}, s.options...)
 	dir := c.t.TempDir()
 	files := append([]string{string(base)}, s.texts...)

@@ -17,11 +17,11 @@ import (
 // What happens to a cluster: time passes, nodes end, with a word to the others or without,
 // and links are cut and healed.
 
-// cut is one direction of a link that is cut, between the addresses of two nodes.
-type cut struct{ from, to string }
+// cutLink is one direction of a link that is cut, by the addresses of the two nodes.
+type cutLink struct{ from, to string }
 
 // String shows the direction.
-func (l cut) String() string { return l.from + " -> " + l.to }
+func (l cutLink) String() string { return l.from + " -> " + l.to }
 
 // Advance lets virtual time pass, and returns when nothing is left to be done before a later
 // time.
@@ -39,7 +39,7 @@ func (c *Cluster) Kill(nodes ...*Node) {
 		c.mustRun("kill", n)
 		for _, other := range c.nodes {
 			if other != n {
-				c.cut(cut{n.address, other.address}, cut{other.address, n.address})
+				c.cut(cutLink{n.address, other.address}, cutLink{other.address, n.address})
 				c.network.Break(n.Self().Address, other.Self().Address)
 			}
 		}
@@ -109,7 +109,7 @@ func (c *Cluster) Cut(a, b []*Node) {
 // CutOneWay cuts every link from one group of nodes to another: the answers still arrive.
 func (c *Cluster) CutOneWay(from, to []*Node) {
 	c.t.Helper()
-	links := []cut{}
+	links := []cutLink{}
 	for _, a := range from {
 		for _, b := range to {
 			c.mustRun("cut", a)
@@ -117,7 +117,7 @@ func (c *Cluster) CutOneWay(from, to []*Node) {
 			if a == b {
 				c.t.Fatalf("clustertest: cut: node %s is in both groups", a.address)
 			}
-			links = append(links, cut{a.address, b.address})
+			links = append(links, cutLink{a.address, b.address})
 		}
 	}
 	if len(links) == 0 {
@@ -147,11 +147,11 @@ func (c *Cluster) Except(nodes ...*Node) []*Node {
 
 // Heal makes every link whole between nodes that were not killed.
 func (c *Cluster) Heal() {
-	c.heal(func(l cut) bool { return !c.gone(l.from) && !c.gone(l.to) })
+	c.heal(func(l cutLink) bool { return !c.hasEnded(l.from) && !c.hasEnded(l.to) })
 }
 
-// gone reports whether the test has ended the node of an address, and started no other one there.
-func (c *Cluster) gone(address string) (gone bool) {
+// hasEnded reports whether the test has ended the node of an address, and started no other one there.
+func (c *Cluster) hasEnded(address string) (gone bool) {
 	for _, n := range c.nodes {
 		if n.address == address {
 			gone = n.ended != ""
@@ -161,25 +161,25 @@ func (c *Cluster) gone(address string) (gone bool) {
 }
 
 // heal makes those cut links whole that are chosen.
-func (c *Cluster) heal(chosen func(cut) bool) {
+func (c *Cluster) heal(chosen func(cutLink) bool) {
 	for l := range c.cuts {
 		if chosen(l) {
 			delete(c.cuts, l)
-			c.network.HealOneWay(addressed(l.from), addressed(l.to))
+			c.network.HealOneWay(parseAddress(l.from), parseAddress(l.to))
 		}
 	}
 }
 
 // cut cuts links.
-func (c *Cluster) cut(links ...cut) {
+func (c *Cluster) cut(links ...cutLink) {
 	for _, l := range links {
 		c.cuts[l] = true
-		c.network.CutOneWay(addressed(l.from), addressed(l.to))
+		c.network.CutOneWay(parseAddress(l.from), parseAddress(l.to))
 	}
 }
 
-// addressed parses the address of a node that has started.
-func addressed(text string) gossip.Address {
+// parseAddress parses the address of a node that has started, and so is valid.
+func parseAddress(text string) gossip.Address {
 	a, err := gossip.ParseAddress(text)
 	if err != nil {
 		panic(err) // The node would not have started.

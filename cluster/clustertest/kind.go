@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Regions are the ways to the entities of one kind, one on each node of a [Cluster].
+// Regions are the regions of one kind, one on each node of a [Cluster].
 type Regions[C any] struct {
 	c  *Cluster
 	of map[*Node]*sharding.Region[C]

@@ -20,7 +20,7 @@ import (
 // cluster needs for anything that it decides.
 const pollInterval = 10 * time.Millisecond
 
-// WaitError says that a wait was in vain.
+// WaitError says that a condition did not come true within the limit.
 type WaitError struct {
 	// What was waited for.
 	What string
@@ -84,7 +84,7 @@ func (c *Cluster) waitError(what string, began time.Time, err error) *WaitError 
 		e.Nodes = append(e.Nodes, c.stateOf(n))
 	}
 	for l := range c.cuts {
-		if !c.gone(l.from) && !c.gone(l.to) {
+		if !c.hasEnded(l.from) && !c.hasEnded(l.to) {
 			e.Cuts = append(e.Cuts, l.String())
 		}
 	}
@@ -114,15 +114,15 @@ func (c *Cluster) AwaitConverged(nodes ...*Node) {
 func Converged(nodes ...*Node) error {
 	var missing []error
 	for _, n := range nodes {
-		if why := n.apart(nodes); why != "" {
+		if why := n.notConverged(nodes); why != "" {
 			missing = append(missing, fmt.Errorf("%s: %s", n.address, why))
 		}
 	}
 	return errors.Join(missing...)
 }
 
-// apart says what keeps a node from being one of a whole cluster of nodes; empty for nothing.
-func (n *Node) apart(nodes []*Node) string {
+// notConverged says why a node does not see exactly these nodes as a whole cluster; empty if it does.
+func (n *Node) notConverged(nodes []*Node) string {
 	if why := n.Ready(); len(why) > 0 {
 		return strings.Join(why, "; ")
 	}
@@ -156,7 +156,7 @@ func blockers(n *Node) string {
 	return fmt.Sprint(why)
 }
 
-// stateOf says in a line what a node is at.
+// stateOf says in one line in which state a node is.
 func (c *Cluster) stateOf(n *Node) string {
 	if n.ended != "" {
 		return n.address + ": " + n.ended

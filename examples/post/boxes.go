@@ -73,8 +73,8 @@ func count(of *map[string]int, text string) {
 	(*of)[text]++
 }
 
-// office is what a node has of the post office.
-type office struct {
+// postService is the part of a post office that one node runs.
+type postService struct {
 	node      *cluster.Node
 	boxes     *sharding.Region[*frame]
 	queue     *filequeue.Queue
@@ -82,14 +82,14 @@ type office struct {
 	reminders *reminder.Service
 }
 
-// open opens the office on a node: boxes, reminders, postmaster, counters, and what was on its way when the
-// process ended before.
-func open(ctx context.Context, node *cluster.Node, states store.Store, o options) (*office, error) {
+// open starts the service on a node: boxes, reminders, postmaster, counters, and the queue with what was not confirmed
+// when the process ended before.
+func open(ctx context.Context, node *cluster.Node, states store.Store, o options) (*postService, error) {
 	ids, err := shardlog.New(states, shardlog.Default())
 	if err != nil {
 		return nil, err
 	}
-	f := &office{node: node}
+	f := &postService{node: node}
 	f.boxes, err = sharding.Start(node, sharding.Kind[*frame]{
 		Name: kind, Shards: shards, Remember: ids, RememberFirst: true,
 		Codec: delivery.Codec[*wrapperspb.StringValue](nil),
@@ -119,13 +119,13 @@ func open(ctx context.Context, node *cluster.Node, states store.Store, o options
 }
 
 // close ends the producer. What its boxes have not confirmed stays in the queue.
-func (f *office) close(context.Context) error {
+func (f *postService) close(context.Context) error {
 	f.producer.Close()
 	return f.queue.Close()
 }
 
 // ask asks a box what it has.
-func (f *office) ask(ctx context.Context, id string) (json.RawMessage, error) {
+func (f *postService) ask(ctx context.Context, id string) (json.RawMessage, error) {
 	answer, err := sharding.Ask[*wrapperspb.StringValue](ctx, f.boxes, id, delivery.Plain(wrapperspb.String(string(aQuestion))))
 	if err != nil {
 		return nil, fmt.Errorf("post: the box %q: %w", id, err)

@@ -31,7 +31,7 @@ type living struct {
 }
 
 // routes returns what the program serves over HTTP.
-func (f *office) routes() http.Handler {
+func (f *postService) routes() http.Handler {
 	mux := http.NewServeMux()
 	answer := func(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func (f *office) routes() http.Handler {
 }
 
 // living asks all nodes which boxes run there.
-func (f *office) living(ctx context.Context) (living, error) {
+func (f *postService) living(ctx context.Context) (living, error) {
 	all := living{Boxes: map[string]string{}}
 	for after := ""; ; {
 		page, err := sharding.EntitiesEverywhere(ctx, f.node, kind, after, 1000)

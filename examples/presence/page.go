@@ -30,7 +30,7 @@ const (
 
 // boards is what the page needs of a presence.
 type boards interface {
-	look() (board, <-chan struct{})
+	look() (pageContent, <-chan struct{})
 	join(name string) (leave func())
 	note(name string)
 }

@@ -21,17 +21,17 @@ import (
 // wall is a presence of which a test decides what it shows. It is for one goroutine at a
 // time.
 type wall struct {
-	board  board
+	board  pageContent
 	news   chan struct{}
 	joined []string
 	noted  []string
 }
 
 func newWall() *wall {
-	return &wall{board: board{Node: "n1", People: []person{{Name: "alice"}}}, news: make(chan struct{})}
+	return &wall{board: pageContent{Node: "n1", People: []person{{Name: "alice"}}}, news: make(chan struct{})}
 }
 
-func (w *wall) look() (board, <-chan struct{}) { return w.board, w.news }
+func (w *wall) look() (pageContent, <-chan struct{}) { return w.board, w.news }
 
 func (w *wall) join(name string) (leave func()) {
 	w.joined = append(w.joined, name)
@@ -41,7 +41,7 @@ func (w *wall) join(name string) (leave func()) {
 func (w *wall) note(name string) { w.noted = append(w.noted, name) }
 
 // show puts another board up.
-func (w *wall) show(b board) {
+func (w *wall) show(b pageContent) {
 	before := w.news
 	w.board, w.news = b, make(chan struct{})
 	close(before) // The stream looks again.
@@ -72,7 +72,7 @@ func TestTheBoardAsItIs(t *testing.T) {
 	w := newWall()
 	answer := get(t, w, "/board")
 	require.Equal(t, "application/json", answer.Header().Get("Content-Type"))
-	var got board
+	var got pageContent
 	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &got))
 	require.Equal(t, w.board, got)
 }
@@ -93,10 +93,10 @@ func TestNamesThatCannotBeShownAreRefused(t *testing.T) {
 }
 
 // events returns the boards that a stream has sent.
-func events(t *testing.T, answer *httptest.ResponseRecorder) (all []board) {
+func events(t *testing.T, answer *httptest.ResponseRecorder) (all []pageContent) {
 	t.Helper()
 	for event := range strings.SplitSeq(strings.TrimSuffix(answer.Body.String(), "\n\n"), "\n\n") {
-		var b board
+		var b pageContent
 		require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &b))
 		all = append(all, b)
 	}
@@ -116,7 +116,7 @@ func TestTheStreamOfBoards(t *testing.T) {
 				routes(w).ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, "/events?name="+name, http.NoBody))
 			}()
 			synctest.Wait()
-			first, second := w.board, board{Node: "n1", People: []person{{Name: "bob", Online: []string{"n2"}}}}
+			first, second := w.board, pageContent{Node: "n1", People: []person{{Name: "bob", Online: []string{"n2"}}}}
 			w.show(second)
 			<-time.After(pulse)
 			synctest.Wait()
@@ -131,7 +131,7 @@ func TestTheStreamOfBoards(t *testing.T) {
 			require.Empty(t, w.joined)
 			require.Equal(t, "text/event-stream", answer.Header().Get("Content-Type"))
 			require.True(t, answer.Flushed)
-			require.Equal(t, []board{first, second, second}, events(t, answer), "the last one so that a broken connection is noticed")
+			require.Equal(t, []pageContent{first, second, second}, events(t, answer), "the last one so that a broken connection is noticed")
 		})
 	}
 }

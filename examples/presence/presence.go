@@ -238,8 +238,8 @@ func (p *presence) writeSeen(name string) error {
 	return writeSeen(ctx, p.host, name, s)
 }
 
-// board is what a page shows.
-type board struct {
+// pageContent is what the page shows, as JSON.
+type pageContent struct {
 	Node    string   `json:"node"`
 	Members []member `json:"members"`
 	People  []person `json:"people"`
@@ -264,11 +264,11 @@ type person struct {
 }
 
 // look returns the board, and a channel that is closed when there is another one.
-func (p *presence) look() (board, <-chan struct{}) {
+func (p *presence) look() (pageContent, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	view := p.node.View()
-	b := board{Node: p.node.Self().Address.String(), People: people(view, p.online, p.seen)}
+	b := pageContent{Node: p.node.Self().Address.String(), People: people(view, p.online, p.seen)}
 	for _, m := range view.State.Members() {
 		b.Members = append(b.Members, member{m.Node.Address.String(), m.Status.String(), view.State.Reachable(m.Node), m.Node == view.Leader})
 	}

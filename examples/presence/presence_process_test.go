@@ -39,26 +39,26 @@ func TestThreePagesThroughDeathAndRestart(t *testing.T) {
 	for i, n := range nodes {
 		n.connect(names[i])
 	}
-	s.awaitPages("all are online", nodes, func(b board) bool {
+	s.awaitPages("all are online", nodes, func(b pageContent) bool {
 		return s.online(b, "alice", 0) && s.online(b, "bob", 1) && s.online(b, "carol", 2)
 	})
 
 	nodes[1].Kill()
 	others := []*node{nodes[0], nodes[2]}
-	s.awaitPages("bob was connected to a node that is gone", others, func(b board) bool {
+	s.awaitPages("bob was connected to a node that is gone", others, func(b pageContent) bool {
 		return s.online(b, "alice", 0) && s.offline(b, "bob", 1) && s.online(b, "carol", 2) && len(b.Members) == 2
 	})
 	nodes[1] = s.start(1)
-	s.awaitPages("bob was seen, and is not online before he connects", nodes, func(b board) bool {
+	s.awaitPages("bob was seen, and is not online before he connects", nodes, func(b pageContent) bool {
 		return len(b.Members) == 3 && s.online(b, "alice", 0) && s.offline(b, "bob", 1) && s.online(b, "carol", 2)
 	})
 	nodes[1].connect("bob")
-	s.awaitPages("bob is back", nodes, func(b board) bool { return s.online(b, "bob", 1) })
+	s.awaitPages("bob is back", nodes, func(b pageContent) bool { return s.online(b, "bob", 1) })
 
 	nodes[2].Kill()
 	require.NoError(t, os.RemoveAll(s.data(2)))
 	nodes[2] = s.start(2)
-	s.awaitPages("a node without a disk is told everything", nodes, func(b board) bool {
+	s.awaitPages("a node without a disk is told everything", nodes, func(b pageContent) bool {
 		return len(b.Members) == 3 && s.online(b, "alice", 0) && s.online(b, "bob", 1) && s.offline(b, "carol", 2)
 	})
 
@@ -70,16 +70,16 @@ func TestThreePagesThroughDeathAndRestart(t *testing.T) {
 	for i := range nodes {
 		nodes[i] = s.start(i)
 	}
-	s.awaitPages("nobody is online after the cluster has stopped, and everybody was seen", nodes, func(b board) bool {
+	s.awaitPages("nobody is online after the cluster has stopped, and everybody was seen", nodes, func(b pageContent) bool {
 		return len(b.Members) == 3 && s.offline(b, "alice", 0) && s.offline(b, "bob", 1) && s.offline(b, "carol", 2) &&
 			s.seenAlice(b).Equal(s.seenAlice(before))
 	})
 	stream := nodes[0].connect("alice")
-	s.awaitPages("alice is back", nodes, func(b board) bool {
+	s.awaitPages("alice is back", nodes, func(b pageContent) bool {
 		return s.online(b, "alice", 0) && s.seenAlice(b).After(s.seenAlice(before))
 	})
 	require.NoError(t, stream.Close())
-	s.awaitPages("alice has left", nodes, func(b board) bool { return s.offline(b, "alice", 0) })
+	s.awaitPages("alice has left", nodes, func(b pageContent) bool { return s.offline(b, "alice", 0) })
 }
 
 // site has the processes.
@@ -113,19 +113,19 @@ func (s *site) address(i int) string { return fmt.Sprintf("127.0.0.1:%d", s.port
 func (s *site) data(i int) string { return filepath.Join(s.dir, fmt.Sprintf("data-%d", i)) }
 
 // online reports whether a page shows a name as connected to the i-th address alone.
-func (s *site) online(b board, name string, i int) bool {
+func (s *site) online(b pageContent, name string, i int) bool {
 	p, found := s.person(b, name)
 	return found && slices.Equal(p.Online, []string{s.address(i)}) && len(p.Lost) == 0 && p.SeenAt == s.address(i)
 }
 
 // offline reports whether a page shows a name as connected to no node, and seen at the i-th
 // address.
-func (s *site) offline(b board, name string, i int) bool {
+func (s *site) offline(b pageContent, name string, i int) bool {
 	p, found := s.person(b, name)
 	return found && len(p.Online) == 0 && len(p.Lost) == 0 && p.SeenAt == s.address(i) && !p.Seen.IsZero()
 }
 
-func (*site) person(b board, name string) (person, bool) {
+func (*site) person(b pageContent, name string) (person, bool) {
 	i := slices.IndexFunc(b.People, func(p person) bool { return p.Name == name })
 	if i < 0 {
 		return person{}, false
@@ -134,17 +134,17 @@ func (*site) person(b board, name string) (person, bool) {
 }
 
 // seenAlice returns when alice was seen, as a page shows it.
-func (s *site) seenAlice(b board) time.Time {
+func (s *site) seenAlice(b pageContent) time.Time {
 	p, _ := s.person(b, "alice")
 	return p.Seen
 }
 
 // awaitPages waits until the page of each node shows what it should.
-func (s *site) awaitPages(what string, nodes []*node, shows func(board) bool) {
+func (s *site) awaitPages(what string, nodes []*node, shows func(pageContent) bool) {
 	s.t.Helper()
 	began := time.Now()
 	for _, n := range nodes {
-		var last board
+		var last pageContent
 		ok := func() bool {
 			b, err := n.board()
 			last = b
@@ -172,7 +172,7 @@ func (s *site) start(i int) *node {
 }
 
 // board asks the node what its page shows.
-func (n *node) board() (b board, err error) {
+func (n *node) board() (b pageContent, err error) {
 	err = n.Get(n.t.Context(), "/board", &b)
 	return b, err
 }
@@ -189,7 +189,7 @@ func (n *node) connect(name string) interface{ Close() error } {
 	require.True(n.t, lines.Scan(), "no event: %v", lines.Err())
 	text, found := strings.CutPrefix(lines.Text(), "data: ")
 	require.True(n.t, found, "%q", lines.Text())
-	var b board
+	var b pageContent
 	require.NoError(n.t, json.Unmarshal([]byte(text), &b))
 	return response.Body
 }

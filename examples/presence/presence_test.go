@@ -110,7 +110,7 @@ func (w *world) crash(p *presence) {
 }
 
 // await waits until the boards of nodes hold what they should.
-func (w *world) await(what string, nodes []*presence, holds func(board) bool) {
+func (w *world) await(what string, nodes []*presence, holds func(pageContent) bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), limit)
 	defer cancel()
@@ -130,7 +130,7 @@ func (w *world) await(what string, nodes []*presence, holds func(board) bool) {
 }
 
 // onlineAt returns at how many nodes a name is online, and at how many lost ones.
-func onlineAt(b board, name string) (online, lost int) {
+func onlineAt(b pageContent, name string) (online, lost int) {
 	for _, p := range b.People {
 		if p.Name == name {
 			return len(p.Online), len(p.Lost)
@@ -151,12 +151,12 @@ func (w *world) places(p *presence) int {
 func TestANameIsOnlineUntilItsLastConnectionEnds(t *testing.T) {
 	inWorld(t, func(_ *testing.T, w *world) {
 		first, second, third := w.nodes[0].join("alice"), w.nodes[0].join("alice"), w.nodes[2].join("alice")
-		w.await("alice is at two nodes", w.nodes, func(b board) bool { n, _ := onlineAt(b, "alice"); return n == 2 })
+		w.await("alice is at two nodes", w.nodes, func(b pageContent) bool { n, _ := onlineAt(b, "alice"); return n == 2 })
 		first()
 		third()
-		w.await("alice is at one node", w.nodes, func(b board) bool { n, _ := onlineAt(b, "alice"); return n == 1 })
+		w.await("alice is at one node", w.nodes, func(b pageContent) bool { n, _ := onlineAt(b, "alice"); return n == 1 })
 		second()
-		w.await("alice has left", w.nodes, func(b board) bool {
+		w.await("alice has left", w.nodes, func(b pageContent) bool {
 			n, _ := onlineAt(b, "alice")
 			return n == 0 && len(b.People) == 1 && !b.People[0].Seen.IsZero()
 		})
@@ -173,7 +173,7 @@ func TestEntriesOfADeadNodeVanish(t *testing.T) {
 				for j, p := range w.nodes {
 					p.join(names[j])
 				}
-				w.await("all are online", w.nodes, func(b board) bool {
+				w.await("all are online", w.nodes, func(b pageContent) bool {
 					for _, name := range names {
 						if n, _ := onlineAt(b, name); n != 1 {
 							return false
@@ -183,8 +183,8 @@ func TestEntriesOfADeadNodeVanish(t *testing.T) {
 				})
 				w.crash(victim)
 				w.nodes = append(w.nodes[:i:i], w.nodes[i+1:]...)
-				w.await("the node is lost", w.nodes, func(b board) bool { n, lost := onlineAt(b, names[i]); return n == 0 && lost == 1 })
-				w.await("the node is removed", w.nodes, func(b board) bool {
+				w.await("the node is lost", w.nodes, func(b pageContent) bool { n, lost := onlineAt(b, names[i]); return n == 0 && lost == 1 })
+				w.await("the node is removed", w.nodes, func(b pageContent) bool {
 					n, lost := onlineAt(b, names[i])
 					return n+lost == 0 && len(b.Members) == 2
 				})
@@ -212,7 +212,7 @@ func TestEntriesOfNodesThatAreNoMembersAreNotShown(t *testing.T) {
 func TestANodeSaysAgainWhatOthersTookAway(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.nodes[0].join("alice")
-		w.await("alice is online", w.nodes, func(b board) bool { n, _ := onlineAt(b, "alice"); return n == 1 })
+		w.await("alice is online", w.nodes, func(b pageContent) bool { n, _ := onlineAt(b, "alice"); return n == 1 })
 		self := w.nodes[0].node.Self().String()
 		require.NoError(t, writeOnline(t.Context(), w.nodes[1].host, nil, []place{{"alice", self}}))
 		require.Zero(t, w.places(w.nodes[1]))

@@ -4,10 +4,10 @@
 // Package meter makes the instruments of one part of a node: named after the
 // part, told apart by node, and read from counters that exist anyway.
 //
-// A part declares what it shows in a table: a [Row] for each instrument has its name,
-// its unit, its meaning, and how it is read from what the part has counted. [Observe]
-// makes the instruments of a table. Nothing happens until somebody collects; then what
-// the part has counted is read once, and each row shows its own of that:
+// A part declares its instruments in a table: a [Row] for each one has its name, its
+// unit, its meaning, and how it is read from what the part has counted. [Observe] makes
+// the instruments of a table. Nothing happens until somebody collects; then what the part
+// has counted is read once, and each row observes the points of its instrument:
 //
 //	callback ── read ──> S, the counters as they are ──┬─ row ──> its points
 //	                                                   └─ row ──> its points

@@ -23,7 +23,7 @@ func Example() {
 	var calls atomic.Int64
 	m := meter.New(sdk.NewMeterProvider(sdk.WithReader(reader)), "example.org/bank/teller", node)
 	stop, err := meter.Observe(m, []meter.Row[int64]{
-		meter.Counter("bank.teller.calls", "{call}", "Calls that were answered.", func(n int64, show meter.Show) { show(n) }),
+		meter.Counter("bank.teller.calls", "{call}", "Calls that were answered.", func(n int64, observe meter.Observer) { observe(n) }),
 	}, func(context.Context) int64 { return calls.Load() })
 	if err != nil {
 		fmt.Println(err)

@@ -29,14 +29,14 @@ func TestInstrumentsAreObservedUntilTheEnd(t *testing.T) {
 	seconds := m.Seconds("s", "Lasts.", .1, 1)
 	type counts struct{ a, b int64 }
 	stop, err := meter.Observe(m, []meter.Row[counts]{
-		meter.Counter("c", "{thing}", "Counts.", func(c counts, show meter.Show) {
-			show(c.a, attribute.String("of", "a"))
-			show(c.b, attribute.String("of", "b"))
+		meter.Counter("c", "{thing}", "Counts.", func(c counts, observe meter.Observer) {
+			observe(c.a, attribute.String("of", "a"))
+			observe(c.b, attribute.String("of", "b"))
 		}),
 		meter.Total("t", "{thing}", "Adds up.", func(c counts) uint64 { return uint64(c.a + c.b) }),
-		meter.UpDown("u", "{thing}", "Goes up and down.", func(_ counts, show meter.Show) { show(-2) }),
-		meter.Gauge("g", "1", "Shows.", func(_ counts, show meter.Show) { show(5) }),
-		meter.FloatGauge("f", "1", "Shows a part.", func(_ counts, show func(float64, ...attribute.KeyValue)) { show(.5) }),
+		meter.UpDown("u", "{thing}", "Goes up and down.", func(_ counts, observe meter.Observer) { observe(-2) }),
+		meter.Gauge("g", "1", "Shows.", func(_ counts, observe meter.Observer) { observe(5) }),
+		meter.FloatGauge("f", "1", "Shows a part.", func(_ counts, observe func(float64, ...attribute.KeyValue)) { observe(.5) }),
 	}, func(context.Context) counts { return counts{3, 4} })
 	require.NoError(t, err)
 	seconds.Record(t.Context(), .25)
@@ -81,7 +81,7 @@ func TestAProviderThatRefuses(t *testing.T) {
 	histogram := m.Seconds("bad.histogram", "x")
 	require.False(t, histogram.Enabled(t.Context()))
 	histogram.Record(t.Context(), 1)
-	none := func(int, meter.Show) {}
+	none := func(int, meter.Observer) {}
 	stop, err := meter.Observe(m, []meter.Row[int]{meter.Counter("bad.counter", "1", "x", none), meter.Gauge("good", "1", "x", none)},
 		func(context.Context) int { return 0 })
 	require.ErrorContains(t, err, "bad.counter")

@@ -17,21 +17,22 @@ import (
 // Row declares one observable instrument of a part, which is read from an S. The zero
 // value is not valid: rows come from [Total], [Counter], [UpDown], [Gauge] and [FloatGauge].
 type Row[S any] struct {
-	// instrument makes it, and returns what shows its points at a collection.
+	// instrument makes the instrument, and returns the function that observes its points at a
+	// collection.
 	instrument func(*Meter) func(metric.Observer, S)
 }
 
-// Show takes the value of an instrument for one set of attributes. A row calls it once
+// Observer is told the value of an instrument for one set of attributes. A row calls it once
 // for each set that has a value.
-type Show func(n int64, attrs ...attribute.KeyValue)
+type Observer func(n int64, attrs ...attribute.KeyValue)
 
 // Total declares a counter of what only grows, without attributes.
 func Total[S any](name, unit, meaning string, read func(S) uint64) Row[S] {
-	return Counter(name, unit, meaning, func(s S, show Show) { show(int64(read(s))) })
+	return Counter(name, unit, meaning, func(s S, observe Observer) { observe(int64(read(s))) })
 }
 
 // Counter declares a counter of what only grows.
-func Counter[S any](name, unit, meaning string, read func(S, Show)) Row[S] {
+func Counter[S any](name, unit, meaning string, read func(S, Observer)) Row[S] {
 	return whole[S, metric.Int64ObservableCounter](name, read, noop.Int64ObservableCounter{}, func(m metric.Meter) (metric.Int64ObservableCounter, error) {
 		return m.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(meaning))
 	})
@@ -39,21 +40,21 @@ func Counter[S any](name, unit, meaning string, read func(S, Show)) Row[S] {
 
 // UpDown declares a counter of what grows and shrinks, and whose sum over all nodes
 // means something.
-func UpDown[S any](name, unit, meaning string, read func(S, Show)) Row[S] {
+func UpDown[S any](name, unit, meaning string, read func(S, Observer)) Row[S] {
 	return whole[S, metric.Int64ObservableUpDownCounter](name, read, noop.Int64ObservableUpDownCounter{}, func(m metric.Meter) (metric.Int64ObservableUpDownCounter, error) {
 		return m.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(meaning))
 	})
 }
 
 // Gauge declares a gauge: the view of one node, not to be summed.
-func Gauge[S any](name, unit, meaning string, read func(S, Show)) Row[S] {
+func Gauge[S any](name, unit, meaning string, read func(S, Observer)) Row[S] {
 	return whole[S, metric.Int64ObservableGauge](name, read, noop.Int64ObservableGauge{}, func(m metric.Meter) (metric.Int64ObservableGauge, error) {
 		return m.Int64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(meaning))
 	})
 }
 
 // FloatGauge is [Gauge] for numbers that are not whole.
-func FloatGauge[S any](name, unit, meaning string, read func(s S, show func(v float64, attrs ...attribute.KeyValue))) Row[S] {
+func FloatGauge[S any](name, unit, meaning string, read func(s S, observe func(v float64, attrs ...attribute.KeyValue))) Row[S] {
 	return Row[S]{func(m *Meter) func(metric.Observer, S) {
 		gauge, err := m.meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(meaning))
 		i := made[metric.Float64ObservableGauge](m, gauge, noop.Float64ObservableGauge{}, name, err)
@@ -64,9 +65,9 @@ func FloatGauge[S any](name, unit, meaning string, read func(s S, show func(v fl
 	}}
 }
 
-// whole declares an instrument of whole numbers. Where it cannot be made, the other one
-// takes its place.
-func whole[S any, I metric.Int64Observable](name string, read func(S, Show), instead I, create func(metric.Meter) (I, error)) Row[S] {
+// whole declares an instrument of whole numbers. Where it cannot be made, instead, which does
+// nothing, takes its place.
+func whole[S any, I metric.Int64Observable](name string, read func(S, Observer), instead I, create func(metric.Meter) (I, error)) Row[S] {
 	return Row[S]{func(m *Meter) func(metric.Observer, S) {
 		instrument, err := create(m.meter)
 		i := made(m, instrument, instead, name, err)
@@ -77,7 +78,7 @@ func whole[S any, I metric.Int64Observable](name string, read func(S, Show), ins
 	}}
 }
 
-// Observe makes the instruments of a table, and shows them at each collection until stop
+// Observe makes the instruments of a table, and observes them at each collection until stop
 // is called. Read returns what the part has counted; it is called on the goroutine of
 // whoever collects, several times at once if several do, and must return soon. The
 // error names every instrument of the meter that could not be made; the others work.
@@ -89,8 +90,8 @@ func Observe[S any](m *Meter, table []Row[S], read func(context.Context) S) (sto
 	}
 	registration, err := m.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		s := read(ctx)
-		for _, show := range rows {
-			show(o, s)
+		for _, observe := range rows {
+			observe(o, s)
 		}
 		return nil
 	}, m.observed...)

@@ -16,18 +16,18 @@ type Codec struct {
 
 	reading bool
 	out     []byte // What was written; of a message that is read, the fields without a row that are kept.
-	room    Room   // Of the whole message that is read.
+	budget  Budget // Of the whole message that is read.
 	err     error  // The first one.
 }
 
 // cursor is where a codec is in the message that it reads.
 type cursor struct {
 	at    Number // The number of the field at hand; 0 if there is none, also for a codec that writes or has failed.
-	most  uint32 // How many bytes of fields without a row are kept.
+	most  uint32 // The largest number of bytes of fields without a row that are kept.
 	field Field
 	rest  []byte // What follows the field.
 	in    []byte // The whole message.
-	came  uint64 // The numbers of the lists and messages in it that have been read, as bits.
+	came  uint64 // A bit for the number of each list and message that has been read.
 
 	unknown *string // Where fields without a row are kept; nil: they are passed over.
 }
@@ -46,19 +46,19 @@ func Append[T any](dst []byte, m *T, table func(*T, *Codec)) ([]byte, error) {
 	return c.out, nil
 }
 
-// Read reads a message into the zero value of its type, and keeps no part of b. Its lists of texts and messages have
-// the room that [RoomOf] gives. After an error, which wraps [ErrMalformed] unless a row has failed with another, the
-// message is in part.
+// Read reads a message into the zero value of its type, and keeps no part of b. Its lists of texts and messages share
+// the budget that [BudgetOf] gives. After an error, which wraps [ErrMalformed] unless a row has failed with another,
+// the message is in part.
 func Read[T any](b []byte, m *T, table func(*T, *Codec)) error {
-	room := RoomOf(b)
-	return ReadIn(&room, b, m, table)
+	budget := BudgetOf(b)
+	return ReadIn(&budget, b, m, table)
 }
 
-// ReadIn is [Read] for one that is read in several steps, which share the room. It leaves what is left of that.
-func ReadIn[T any](room *Room, b []byte, m *T, table func(*T, *Codec)) error {
-	c := Codec{reading: true, room: *room}
+// ReadIn is [Read] for a message that is read in several steps, which share the budget: it takes its lists off that.
+func ReadIn[T any](budget *Budget, b []byte, m *T, table func(*T, *Codec)) error {
+	c := Codec{reading: true, budget: *budget}
 	walk(&c, b, m, table)
-	*room = c.room
+	*budget = c.budget
 	return c.err
 }
 

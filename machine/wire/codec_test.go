@@ -330,7 +330,7 @@ func TestNumbersOfListsAreBounded(t *testing.T) {
 	require.Panics(t, func() { _ = wire.Read(wire.AppendString(nil, wire.TableMax+1, "x"), new([]string), table) })
 }
 
-// Lists of one message share its room, those inside other lists too.
+// Lists of one message share its budget, those inside other lists too.
 func TestListsOfATableShareTheRoom(t *testing.T) {
 	const each = 300
 	table := func(v *[][]string, c *wire.Codec) {
@@ -338,7 +338,7 @@ func TestListsOfATableShareTheRoom(t *testing.T) {
 	}
 	inside := bytes.Repeat([]byte{1<<3 | 2, 0}, each)
 	var all [][]string
-	require.NoError(t, wire.Read(append([]byte{1<<3 | 2, 0xd8, 0x04}, inside...), &all, table), "there are four KiB of room besides")
+	require.NoError(t, wire.Read(append([]byte{1<<3 | 2, 0xd8, 0x04}, inside...), &all, table), "there are four KiB besides")
 	require.Len(t, all[0], each)
 	b := bytes.Repeat(append([]byte{1<<3 | 2, 0xd8, 0x04}, inside...), 100)
 	err := wire.Read(b, new([][]string), table)
@@ -346,7 +346,7 @@ func TestListsOfATableShareTheRoom(t *testing.T) {
 	require.ErrorContains(t, err, "less than a seventh")
 }
 
-// A list that is read in two walks, first counted and then taken in, has the room of the message once.
+// A list that is read in two walks, first counted and then taken in, has the budget of the message once.
 func TestStreamsAreReadInSeveralWalks(t *testing.T) {
 	type group struct {
 		parts []part
@@ -364,15 +364,15 @@ func TestStreamsAreReadInSeveralWalks(t *testing.T) {
 	require.Equal(t, "0a020801"+"0a00"+"0a06080312020804", hex.EncodeToString(b))
 
 	var got group
-	room := wire.RoomOf(b)
-	require.NoError(t, wire.ReadIn(&room, b, &got, func(g *group, c *wire.Codec) {
+	budget := wire.BudgetOf(b)
+	require.NoError(t, wire.ReadIn(&budget, b, &got, func(g *group, c *wire.Codec) {
 		wire.Stream(c, 1, &g.one, func(p *part, c *wire.Codec) { wire.Uint(c, 1, &p.count, 3) }, func(p *part) error {
 			g.sum += int(p.count)
 			return nil
 		})
 	}))
 	require.Equal(t, 4, got.sum)
-	require.Equal(t, wire.RoomOf(b), room, "nothing was made")
+	require.Equal(t, wire.BudgetOf(b), budget, "nothing was made")
 	stop := errors.New("stop")
 	visit := func(p *part) error {
 		if len(got.parts) == len(sent.parts) {
@@ -381,9 +381,9 @@ func TestStreamsAreReadInSeveralWalks(t *testing.T) {
 		got.parts = append(got.parts, *p)
 		return nil
 	}
-	require.NoError(t, wire.ReadIn(&room, b, &got, func(g *group, c *wire.Codec) { wire.Stream(c, 1, &g.one, partTable, visit) }))
+	require.NoError(t, wire.ReadIn(&budget, b, &got, func(g *group, c *wire.Codec) { wire.Stream(c, 1, &g.one, partTable, visit) }))
 	require.Equal(t, sent.parts, got.parts)
-	require.NotEqual(t, wire.RoomOf(b), room)
+	require.NotEqual(t, wire.BudgetOf(b), budget)
 
 	err = wire.Read(b, &got, func(g *group, c *wire.Codec) { wire.Stream(c, 1, &g.one, partTable, visit) })
 	require.Equal(t, stop, err)

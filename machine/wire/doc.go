@@ -41,7 +41,7 @@
 // beyond the bound that the caller gives; none panics. [Next], [Field.Uint] and
 // [Field.Data] allocate nothing; bytes that are returned are part of the input. [Read]
 // allocates one codec, what texts and bytes take, up to eight bytes for each byte of packed
-// numbers, and the lists of texts and messages, which the [Room] of the message bounds.
+// numbers, and the lists of texts and messages, which the [Budget] of the message bounds.
 // What an append function appends, the reader of the same name returns.
 //
 // The package keeps its API within a major version, and its bytes for ever: they are

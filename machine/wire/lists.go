@@ -11,7 +11,7 @@ import (
 )
 
 // Rows of tables with lists, which are nil when they are empty. Numbers are packed in one field, as in protobuf; texts
-// and messages have a field each, and share the room that the bytes of the whole message give. A list is made once, in
+// and messages have a field each, and share the [Budget] of the whole message. A list is made once, in
 // the length that it will have: at most as long as the row says.
 
 // Fixeds is a row with a list of at most most numbers in eight bytes each.
@@ -195,7 +195,7 @@ func begin[T any](c *Codec, n Number, v *[]T, most int) bool {
 		if !c.within(n, count, most) {
 			return false
 		}
-		all, err := List[T](&c.room, count)
+		all, err := List[T](&c.budget, count)
 		*v = all
 		c.Fail(err)
 	}

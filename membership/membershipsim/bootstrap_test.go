@@ -60,7 +60,7 @@ func bootstrapped(seed uint64, n int) *simulation.World {
 	supervisor.Supervise(w)
 	config := bootstrap.Default()
 	component := membershipsim.Component(membershipsim.Config{
-		Disk: true, Bootstrap: &protocol.Bootstrapper{Config: config, Limit: config.ResolveTimeout},
+		Disk: true, Bootstrap: &protocol.Bootstrap{Config: config, Limit: config.ResolveTimeout},
 	})
 	for _, a := range nodes {
 		w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })
@@ -119,7 +119,7 @@ func TestSenselessStrategiesSetNoPace(t *testing.T) {
 		(&membershipsim.Supervisor{Discover: true, Max: time.Second}).Supervise(w)
 		component := membershipsim.Component(membershipsim.Config{
 			Disk: true, Judged: true, Downing: membershipsim.AskedKeepMajority(),
-			Bootstrap: &protocol.Bootstrapper{Config: config, Limit: config.ResolveTimeout, Asked: true},
+			Bootstrap: &protocol.Bootstrap{Config: config, Limit: config.ResolveTimeout, Asked: true},
 		})
 		for _, a := range discovered.Nodes {
 			w.Start(a, func(env simulation.Env) []machine.Component { return []machine.Component{component(env)} })

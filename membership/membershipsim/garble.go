@@ -19,7 +19,7 @@ import (
 // too many nodes, doubled or unsorted ones, a verdict that does not exist or does not fit
 // the nodes, a reason that is too long, or, where the class lets only majorities survive,
 // keeps a side without a majority. Each breaks the contract of [downing.Check].
-func GarbleDowning(class downing.Class) simulation.Garble {
+func GarbleDowning(class downing.Class) simulation.GarbageAnswer {
 	return func(r *rand.Rand, request any) any {
 		q, ok := request.(protocol.DowningRequest)
 		if !ok {
@@ -55,7 +55,7 @@ func garblers() []func(r *rand.Rand, v *downing.View) any {
 			return garbled(downing.KeepSide, slices.Concat(lostOf(v), lostOf(v)))
 		},
 		func(_ *rand.Rand, v *downing.View) any { // Too many: all members, including those that are down already.
-			return garbled(downing.KeepSide, everybody(v))
+			return garbled(downing.KeepSide, allMembers(v))
 		},
 		func(_ *rand.Rand, v *downing.View) any { return garbled(downing.None, lostOf(v)) },
 		func(_ *rand.Rand, v *downing.View) any { return garbled(downing.DownSide, lostOf(v)) },
@@ -81,7 +81,7 @@ func garbled(verdict downing.Verdict, down []gossip.NodeID) downing.Decision {
 
 func lostOf(v *downing.View) []gossip.NodeID { return nodesOf(v.Side().Lost()) }
 
-func everybody(v *downing.View) []gossip.NodeID { return nodesOf(v.Members) }
+func allMembers(v *downing.View) []gossip.NodeID { return nodesOf(v.Members) }
 
 func nodesOf(members []*gossip.Member) []gossip.NodeID {
 	nodes := make([]gossip.NodeID, 0, len(members))

@@ -49,7 +49,7 @@ func settled(n *simulation.Node, m, first *protocol.Machine, nodes int) error {
 //	I7  an incarnation that was downed stays Down or is gone
 //	I8  states are well formed
 //	I25 the last event published is the state that the machine holds
-//	I29 what only a leader assigns is assigned once, see [Invariants.gave]
+//	I29 what only a leader assigns is assigned once, see [Invariants.checkAssigned]
 //	closure: a state that a node makes of accepted states is accepted by all others
 //	shutdown: while a member is ready for a shutdown of the whole cluster, none is on its
 //	way to that or beyond leaving: all became ready at once, and exit at once
@@ -67,7 +67,7 @@ type Invariants struct {
 	standing map[gossip.NodeID]machine.Instant
 	world    *simulation.World
 	fenced   map[gossip.NodeID]gossip.NodeID // The first node by which each node was fenced.
-	given    given
+	given    assignments
 	ghosts   []*simulation.Node // Fenced nodes that have not ended.
 
 	// Fences counts the nodes that were fenced, and Hosted the seconds, over all nodes,
@@ -214,7 +214,7 @@ func (c *Invariants) Stepped(_ *simulation.World, n *simulation.Node) error {
 	if err := caused(n.ID(), was, is); err != nil {
 		return err
 	}
-	return c.gave(n.ID(), was, is, m.Snapshot().Converged)
+	return c.checkAssigned(n.ID(), was, is, m.Snapshot().Converged)
 }
 
 // wholeMax is how many whole states are checked in a second. In larger clusters the nodes

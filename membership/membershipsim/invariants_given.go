@@ -11,40 +11,40 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// given is what leaders have assigned, over all states that any node ever held.
-type given struct {
-	numbers map[givenKey]gossip.NodeID // The node that has an up-number.
-	configs map[givenKey]gossip.Voters
-	downing map[givenKey]gossip.DowningRegister
+// assignments is what leaders have assigned, over all states that any node ever held.
+type assignments struct {
+	numbers map[numberKey]gossip.NodeID // The node that has an up-number.
+	configs map[numberKey]gossip.Voters
+	downing map[numberKey]gossip.DowningRegister
 
 	// named are the voters by the full name of their generation, which no two leaders
 	// assign, whichever side survives.
-	named map[namedKey]gossip.Voters
+	named map[generationKey]gossip.Voters
 
 	// settled are the up-numbers that a node knew to be held by all members that take
 	// part.
 	settled map[gossip.NodeID]gossip.UpNumber
 }
 
-// givenKey is an up-number, or the counter of a generation, of one cluster.
-type givenKey struct {
+// numberKey is an up-number, or the counter of a generation, of one cluster.
+type numberKey struct {
 	cluster gossip.ClusterID
 	count   uint64
 }
 
-// namedKey is the full name of a generation of one cluster.
-type namedKey struct {
+// generationKey is the full name of a generation of one cluster.
+type generationKey struct {
 	cluster    gossip.ClusterID
 	generation gossip.Generation
 }
 
-func (g *given) init() {
-	g.numbers, g.configs = make(map[givenKey]gossip.NodeID), make(map[givenKey]gossip.Voters)
-	g.downing = make(map[givenKey]gossip.DowningRegister)
-	g.named, g.settled = make(map[namedKey]gossip.Voters), make(map[gossip.NodeID]gossip.UpNumber)
+func (g *assignments) init() {
+	g.numbers, g.configs = make(map[numberKey]gossip.NodeID), make(map[numberKey]gossip.Voters)
+	g.downing = make(map[numberKey]gossip.DowningRegister)
+	g.named, g.settled = make(map[generationKey]gossip.Voters), make(map[gossip.NodeID]gossip.UpNumber)
 }
 
-// gave checks I29 for the parts of a state that the state before lacks: up-numbers, and
+// checkAssigned checks I29 for the parts of a state that the state before lacks: up-numbers, and
 // generations of the voters and of the downing strategy, are assigned once over all
 // states that any node ever holds, even if it is the only one; and an up-number that all
 // members were known to hold never changes.
@@ -53,16 +53,16 @@ func (g *given) init() {
 // assigned. The next leader has removed it, and a removal outbids what the removed node
 // can have assigned. Where a minority may survive, two sides may each remove the other,
 // and outbid the same: then the numbers may meet, the full names may not.
-func (c *Invariants) gave(self gossip.NodeID, was, is *gossip.State, converged bool) error {
+func (c *Invariants) checkAssigned(self gossip.NodeID, was, is *gossip.State, converged bool) error {
 	if was == nil {
 		was = gossip.New(is.Cluster())
 	}
-	if err := c.gaveNumbers(self, was, is, converged); err != nil {
+	if err := c.checkUpNumbers(self, was, is, converged); err != nil {
 		return err
 	}
 	config := is.Config()
 	if config.Gen > 0 && !sameConfig(config, was.Config()) {
-		if err := c.gaveVoters(self, is.Cluster(), config); err != nil {
+		if err := c.checkVoters(self, is.Cluster(), config); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (c *Invariants) gave(self gossip.NodeID, was, is *gossip.State, converged b
 	if register.Gen == 0 || register == was.Downing() {
 		return nil
 	}
-	key := givenKey{is.Cluster(), register.Gen}
+	key := numberKey{is.Cluster(), register.Gen}
 	if known, ok := c.given.downing[key]; ok && known != register && c.held(func(s *gossip.State) bool { return s.Downing() == known }) {
 		return fmt.Errorf("I29: at %v, the downing strategy of generation %d is %+v, elsewhere %+v", self, key.count, register, known)
 	}
@@ -78,7 +78,7 @@ func (c *Invariants) gave(self gossip.NodeID, was, is *gossip.State, converged b
 	return nil
 }
 
-func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, converged bool) error {
+func (c *Invariants) checkUpNumbers(self gossip.NodeID, was, is *gossip.State, converged bool) error {
 	if shared(was.Members(), is.Members()) && !converged {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, conv
 		if m.UpNumber == 0 {
 			continue
 		}
-		key := givenKey{is.Cluster(), uint64(m.UpNumber)}
+		key := numberKey{is.Cluster(), uint64(m.UpNumber)}
 		if other, ok := c.given.numbers[key]; ok && other != m.Node && c.held(func(s *gossip.State) bool {
 			holder := s.Member(other)
 			return holder != nil && holder.UpNumber == m.UpNumber
@@ -105,13 +105,13 @@ func (c *Invariants) gaveNumbers(self gossip.NodeID, was, is *gossip.State, conv
 	return nil
 }
 
-func (c *Invariants) gaveVoters(self gossip.NodeID, cluster gossip.ClusterID, config gossip.Voters) error {
-	name := namedKey{cluster, config.Generation()}
+func (c *Invariants) checkVoters(self gossip.NodeID, cluster gossip.ClusterID, config gossip.Voters) error {
+	name := generationKey{cluster, config.Generation()}
 	if known, ok := c.given.named[name]; ok && !sameConfig(known, config) {
 		return fmt.Errorf("I29: at %v, voters %v are %v, elsewhere %v", self, name.generation, config, known)
 	}
 	c.given.named[name] = config
-	key := givenKey{cluster, config.Gen}
+	key := numberKey{cluster, config.Gen}
 	if known, ok := c.given.configs[key]; ok && !sameConfig(known, config) && c.held(func(s *gossip.State) bool {
 		return s.Cluster() == cluster && sameConfig(s.Config(), known)
 	}) {

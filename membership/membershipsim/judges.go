@@ -37,20 +37,20 @@ type Judges struct {
 // judge is the failure detector of one node.
 type judge struct {
 	inner *fd.DetectorJudge
-	mood  mood
-	until time.Duration // When the mood changes.
+	mood  behaviour
+	until time.Duration // When the behaviour changes.
 	turns int           // How often it was asked.
 }
 
-// mood is how a judge judges.
-type mood int
+// behaviour is how a judge answers.
+type behaviour int
 
 const (
-	right    mood = iota // As its detectors do.
-	blind                // It accuses nobody.
-	paranoid             // It accuses everybody.
-	fickle               // It says anything.
-	turning              // It accuses everybody and nobody by turns.
+	right    behaviour = iota // As its detectors do.
+	blind                     // It accuses nobody.
+	paranoid                  // It accuses everybody.
+	fickle                    // It says anything.
+	turning                   // It accuses everybody and nobody by turns.
 	moods
 )
 
@@ -90,7 +90,7 @@ func (v *Judges) judge(n *simulation.Node, now time.Duration, b fd.Batch) (any, 
 		v.of[n] = j
 	}
 	if now >= j.until {
-		j.mood, j.until = mood(v.rand.IntN(int(moods))), now+between(v.rand, time.Second, 2*time.Minute)
+		j.mood, j.until = behaviour(v.rand.IntN(int(moods))), now+between(v.rand, time.Second, 2*time.Minute)
 	}
 	verdicts, err := j.inner.Judge(context.Background(), b)
 	if errors.Is(err, fd.ErrOutOfStep) {

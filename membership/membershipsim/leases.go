@@ -21,7 +21,7 @@ import (
 )
 
 // The strategy lease-majority in a world: a store of leases with a clock of its own ([store]),
-// the machine of production on each node ([leaser]), and a network between the two with
+// the machine of production for each node ([leaseMachine]), and a network between the two with
 // faults of its own ([LeaseFaults]). A node that is frozen freezes its machine, and one that
 // crashes leaves its lease behind.
 
@@ -52,7 +52,7 @@ type Leases struct {
 	world   *simulation.World
 	rand    *rand.Rand
 	store   store
-	nodes   map[gossip.NodeID]*leaser
+	nodes   map[gossip.NodeID]*leaseMachine
 	cut     map[gossip.Address]bool
 	holders map[uint64]gossip.NodeID // Who has held the lease by a token.
 }
@@ -86,15 +86,15 @@ func (l *Leases) Downing() protocol.Downing {
 // Serve has the nodes of a world ask the store.
 func (l *Leases) Serve(w *simulation.World) {
 	l.world, l.rand = w, w.Source(sourceLeases)
-	l.store = store{ppm: l.rand.Int64N(20_001) - 10_000, leases: map[string]leased{}}
-	l.nodes, l.cut, l.holders = map[gossip.NodeID]*leaser{}, map[gossip.Address]bool{}, map[uint64]gossip.NodeID{}
-	w.Strategies().Hand(protocol.CallDowning, l.take)
+	l.store = store{ppm: l.rand.Int64N(20_001) - 10_000, leases: map[string]storedLease{}}
+	l.nodes, l.cut, l.holders = map[gossip.NodeID]*leaseMachine{}, map[gossip.Address]bool{}, map[uint64]gossip.NodeID{}
+	w.Strategies().Handle(protocol.CallDowning, l.handle)
 	w.Observe(func(o simulation.Observation) {
 		n := l.nodes[o.Node.ID()]
 		switch e := o.Event.(type) {
 		case protocol.Settled:
 			if n != nil {
-				l.when(n, majority.Input{Kind: majority.Settled})
+				l.stepWhenThawed(n, majority.Input{Kind: majority.Settled})
 			}
 		case simulation.Ended:
 			if n != nil && e.Why != simulation.Crashed {
@@ -146,8 +146,9 @@ func (l *Leases) Holds() (gossip.NodeID, bool) {
 	return gossip.NodeID{}, false
 }
 
-// leaser is the machine of one node.
-type leaser struct {
+// leaseMachine is the machine of the strategy for one node, with the question that it has not
+// answered.
+type leaseMachine struct {
 	node    *simulation.Node
 	machine *majority.Machine
 	reply   func(result any, err error)
@@ -156,25 +157,25 @@ type leaser struct {
 }
 
 // now reads the clock of the node.
-func (n *leaser) now() time.Duration { return time.Duration(n.node.Now().Mono) }
+func (n *leaseMachine) now() time.Duration { return time.Duration(n.node.Now().Mono) }
 
-// leaserOf returns the machine of a node.
-func (l *Leases) leaserOf(n *simulation.Node) *leaser {
+// leaseMachineOf returns the machine for a node, which it makes if there is none.
+func (l *Leases) leaseMachineOf(n *simulation.Node) *leaseMachine {
 	known := l.nodes[n.ID()]
 	if known == nil {
 		s := majority.Default()
 		s.LeaseMajorityConfig, s.Owner = l.config().LeaseMajority, n.ID().Address.String()
-		known = &leaser{node: n, machine: majority.NewMachine(s, strconv.FormatUint(uint64(n.ID().UID), 16))}
+		known = &leaseMachine{node: n, machine: majority.NewMachine(s, strconv.FormatUint(uint64(n.ID().UID), 16))}
 		l.nodes[n.ID()] = known
 	}
 	return known
 }
 
-// take asks the machine of a node for a decision, which has until the limit of the call.
-func (l *Leases) take(node *simulation.Node, c machine.Call, reply func(result any, err error)) {
+// handle asks the machine of a node for a decision, which has until the limit of the call.
+func (l *Leases) handle(node *simulation.Node, c machine.Call, reply func(result any, err error)) {
 	request, ok := c.Request.(protocol.DowningRequest)
 	machine.Assert(ok, "calls for downing decisions are requests for them")
-	n := l.leaserOf(node)
+	n := l.leaseMachineOf(node)
 	if n.reply != nil {
 		n.reply(nil, context.Canceled) // The machine of the node has given the question up.
 		l.step(n, majority.Input{Kind: majority.Ended})
@@ -186,28 +187,28 @@ func (l *Leases) take(node *simulation.Node, c machine.Call, reply func(result a
 		if n.asked == question && n.reply != nil {
 			n.reply(nil, context.DeadlineExceeded)
 			n.reply = nil
-			l.when(n, majority.Input{Kind: majority.Ended})
+			l.stepWhenThawed(n, majority.Input{Kind: majority.Ended})
 		}
 	})
 	l.step(n, majority.Input{Kind: majority.Asked, View: request.View})
 }
 
-// frozenLook is how often it is looked whether a frozen node has thawed.
+// frozenLook is the time between two looks whether a frozen node has thawed.
 const frozenLook = 5 * time.Millisecond
 
-// when steps the machine of a node that runs, or as soon as it does.
-func (l *Leases) when(n *leaser, in majority.Input) {
+// stepWhenThawed steps the machine for a node, as soon as the node is not frozen.
+func (l *Leases) stepWhenThawed(n *leaseMachine, in majority.Input) {
 	switch {
 	case !n.node.Alive():
 	case n.node.Frozen():
-		l.world.After(frozenLook, func() { l.when(n, in) })
+		l.world.After(frozenLook, func() { l.stepWhenThawed(n, in) })
 	default:
 		l.step(n, in)
 	}
 }
 
 // step steps the machine of a node, and carries out what it asks.
-func (l *Leases) step(n *leaser, in majority.Input) {
+func (l *Leases) step(n *leaseMachine, in majority.Input) {
 	out := n.machine.Step(in, n.now())
 	if out.Call != nil {
 		l.ask(n, *out.Call)
@@ -227,7 +228,7 @@ func (l *Leases) step(n *leaser, in majority.Input) {
 		wakes := n.wakes
 		l.world.After(max(at-n.now(), time.Millisecond), func() {
 			if n.wakes == wakes {
-				l.when(n, majority.Input{})
+				l.stepWhenThawed(n, majority.Input{})
 			}
 		})
 	}
@@ -235,7 +236,7 @@ func (l *Leases) step(n *leaser, in majority.Input) {
 
 // check fails the run when two nodes hold the lease, each by its own clock, or when one token
 // belongs to two nodes.
-func (l *Leases) check(n *leaser) {
+func (l *Leases) check(n *leaseMachine) {
 	token, held := n.machine.Token(n.now())
 	if !held {
 		return
@@ -256,16 +257,17 @@ func (l *Leases) check(n *leaser) {
 // sourceLeases is the number of the source that the faults of leases are drawn from.
 const sourceLeases = 11
 
-// errStore is what a request to a store that is down leads to.
+// errStore is the answer to a request while the store is down.
 var errStore = errors.New("the store of leases is down")
 
-// ask carries a request to the store, and its answer back. A call returns within its time.
-func (l *Leases) ask(n *leaser, c majority.Call) {
+// ask carries a request to the store, and its answer back. The call returns within its timeout,
+// whatever becomes of the request.
+func (l *Leases) ask(n *leaseMachine, c majority.Call) {
 	returned := false
 	answer := func(in majority.Input) {
 		if !returned {
 			returned = true
-			l.when(n, in)
+			l.stepWhenThawed(n, in)
 		}
 	}
 	l.world.After(majority.Default().RequestTimeout, func() {
@@ -311,15 +313,15 @@ func (l *Leases) latency(f LeaseFaults) time.Duration {
 	return least + time.Duration(l.rand.Int64N(max(int64(most-least), 1)))
 }
 
-// store keeps leases, and ends them by a clock of its own.
+// store grants leases, and ends them by a clock of its own.
 type store struct {
 	ppm    int64 // By how much its clock is fast.
 	token  uint64
-	leases map[string]leased
+	leases map[string]storedLease
 }
 
-// leased is a lease. Without an owner it was given back.
-type leased struct {
+// storedLease is a lease as the store has it. Without an owner it was given back.
+type storedLease struct {
 	owner string
 	token uint64
 	end   time.Duration // By the clock of the store.
@@ -331,7 +333,7 @@ func (s *store) serve(c majority.Call, at time.Duration) lease.Answer {
 	have := s.leases[c.Claim.Name]
 	if c.Give {
 		if have.owner == c.Claim.Owner {
-			s.leases[c.Claim.Name] = leased{}
+			s.leases[c.Claim.Name] = storedLease{}
 		}
 		return lease.Answer{}
 	}

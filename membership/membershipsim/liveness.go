@@ -59,8 +59,8 @@ type Liveness struct {
 	MajorityOnly bool
 
 	// MayWait reports whether a cluster may have to wait for an operator to found it, since too many of its nodes have
-	// lost their records: then it need not settle (docs/operations.md, "More than half of the voters have burned down with
-	// their disks, or lost their memory."). Nil means never.
+	// lost their records: then it need not settle (docs/operations.md, "More than half of the voters have burned down
+	// with their disks, or lost their memory."). Nil means never.
 	MayWait func() bool
 
 	// Silences, Marks, Flaps, Settled and Splits count how often each of these was really checked.
@@ -70,8 +70,8 @@ type Liveness struct {
 	standing map[gossip.NodeID]machine.Instant
 	hosted   map[gossip.NodeID]time.Duration // World time at which a node could last host, while that is checked.
 	died     map[gossip.NodeID]time.Duration
-	since    map[pair]time.Duration   // World time since which the first node holds the second as a member that it cannot hear.
-	marked   map[said][]time.Duration // World times of the marks that nodes made of others.
+	since    map[pair]time.Duration       // World time since which the first node holds the second as a member that it cannot hear.
+	marked   map[nodePair][]time.Duration // World times of the marks that nodes made of others.
 	ends     map[gossip.Address]int
 	steady   time.Duration // World time of the change after which ends are counted.
 
@@ -106,7 +106,7 @@ func (l *Liveness) Watch(w *simulation.World) {
 	l.standing = make(map[gossip.NodeID]machine.Instant)
 	l.hosted = make(map[gossip.NodeID]time.Duration)
 	l.died, l.since = make(map[gossip.NodeID]time.Duration), make(map[pair]time.Duration)
-	l.ends, l.marked = make(map[gossip.Address]int), make(map[said][]time.Duration)
+	l.ends, l.marked = make(map[gossip.Address]int), make(map[nodePair][]time.Duration)
 	w.Check(l)
 	w.Observe(func(o simulation.Observation) {
 		switch e := o.Event.(type) {
@@ -116,7 +116,7 @@ func (l *Liveness) Watch(w *simulation.World) {
 			l.standing[o.Node.ID()] = e.Until
 		case machine.Decide:
 			w.Fail(l.patient(o.Node, e))
-			w.Fail(l.flapping(o.Node, e))
+			w.Fail(l.checkFlapping(o.Node, e))
 		}
 	})
 }

@@ -13,26 +13,26 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// flapWindow and flapsMost say when a member flaps: it was marked so often by one node within that
-// time, in which that node did not stand still.
+// A member flaps when one node has marked it flapsMost times within flapWindow, and that node itself
+// did not stand still meanwhile.
 const (
 	flapWindow = time.Minute
 	flapsMost  = 3
 )
 
-// said is a node, and another one of which it says something in its decisions.
-type said struct{ by, of string }
+// nodePair is a node, and the node that its decisions are about, both as texts.
+type nodePair struct{ by, of string }
 
-// flapping checks that a record about a member that flaps stays for as long as a decision takes.
-func (l *Liveness) flapping(n *simulation.Node, d machine.Decide) error {
+// checkFlapping checks that a record about a member that flaps stays for as long as a decision takes.
+func (l *Liveness) checkFlapping(n *simulation.Node, d machine.Decide) error {
 	if d.Topic != "reachability" {
 		return nil
 	}
 	now, by := l.world.Now(), n.ID().String()
-	key := said{by, d.Subject}
+	key := nodePair{by, d.Subject}
 	switch d.Verdict {
 	case "paused":
-		maps.DeleteFunc(l.marked, func(s said, _ []time.Duration) bool { return s.by == by })
+		maps.DeleteFunc(l.marked, func(p nodePair, _ []time.Duration) bool { return p.by == by })
 	case "unreachable":
 		old := func(at time.Duration) bool { return rateSlack(now-at) >= flapWindow }
 		l.marked[key] = append(slices.DeleteFunc(l.marked[key], old), now)

@@ -40,7 +40,7 @@ type Config struct {
 	Release Release
 
 	// Bootstrap is how nodes find contact points, nil where they are given seed nodes.
-	Bootstrap *protocol.Bootstrapper
+	Bootstrap *protocol.Bootstrap
 
 	// Judged says that a failure detector outside of the node judges; the world needs
 	// [Judges].
@@ -125,7 +125,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 			Node: env.Self, Zone: c.Zone, Roles: c.Roles, AppVersion: c.AppVersion,
 			Protocol: gossip.ProtocolRange{Min: 1, Max: c.Speaks}, Unknown: c.Release.says(env.Self),
 		}
-		deps := protocol.Deps{Rand: env.Rand, Detector: detector, Downing: c.Downing, Bootstrap: c.Bootstrap}
+		deps := protocol.Dependencies{Rand: env.Rand, Detector: detector, Downing: c.Downing, Bootstrap: c.Bootstrap}
 		if c.Judged {
 			deps.Judge = JudgeName
 		}
@@ -139,7 +139,7 @@ func Component(c Config) func(simulation.Env) machine.Component {
 }
 
 // remember gives a machine the record on its disk, and has it write new ones there.
-func remember(deps *protocol.Deps, d simulation.Disk) {
+func remember(deps *protocol.Dependencies, d simulation.Disk) {
 	deps.Remember = true
 	if record, ok := d.Value.(protocol.Record); ok {
 		deps.Record = record
@@ -165,7 +165,7 @@ func Serve(w *simulation.World) {
 		peer.Input(protocol.Service, protocol.PeerRefused{Peer: by, Removed: true, Reason: "removed"})
 	})
 	w.Network().OnMisdialled(func(at *simulation.Node, by gossip.NodeID) {
-		at.Input(protocol.Service, protocol.Misdialled{By: by})
+		at.Input(protocol.Service, protocol.WronglyDialled{By: by})
 	})
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
@@ -242,7 +242,7 @@ func (o *Operator) Operate(w *simulation.World) {
 func (o *Operator) observe(e simulation.Observation) {
 	n := e.Node
 	switch ended := e.Event.(type) {
-	case simulation.Began:
+	case simulation.Started:
 		o.world.After(0, func() { n.Input(protocol.Service, protocol.Join{Seeds: o.Seeds}) })
 	case simulation.Ended:
 		after := o.RestartAfter

@@ -53,7 +53,7 @@ func mutants() []mutant {
 			{"membership/internal/protocol/standing.go", "until := q.Add(f.cfg.Fence)", "until := q.Add(f.cfg.Fence)\n\tif mutant(NAME) {\n\t\tuntil = q.Add(100 * f.cfg.Fence)\n\t}"},
 		}},
 		{"fence of a removed node is not waited for", []edit{
-			{"membership/internal/protocol/fencing.go", "\tif at <= f.now.Mono {\n", "\tif at <= f.now.Mono || mutant(NAME) {\n"},
+			{"membership/internal/protocol/fences.go", "\tif at <= f.now.Mono {\n", "\tif at <= f.now.Mono || mutant(NAME) {\n"},
 		}},
 		{"late downing decision is carried out", []edit{
 			{"membership/internal/protocol/deciding.go", "\tif in.ID != r.call.id || in.ID == 0 {\n", "\tif in.ID != r.call.id && !mutant(NAME) || in.ID == 0 {\n"},
@@ -93,7 +93,7 @@ func mutants() []mutant {
 		}},
 		{"who passed a limit unnoticed is forgotten", nil}, // By the edit of "limits that have passed are forgotten".
 		{"who shows a fingerprint has seen the state", []edit{
-			{"membership/internal/protocol/gossip.go", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&", "\tif mutant(NAME) && theirs != 0 && s.phase == phaseMember && s.lives(from) {\n" +
+			{"membership/internal/protocol/gossiper.go", "\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&", "\tif mutant(NAME) && theirs != 0 && s.phase == phaseMember && s.lives(from) {\n" +
 				"\t\ts.state = s.state.See(from)\n\t}\n\tif theirs != 0 && s.phase == phaseMember && s.lives(from) &&"},
 		}},
 		{"each zone has a leader", []edit{
@@ -107,7 +107,7 @@ func mutants() []mutant {
 func ruleMutants() []mutant {
 	return []mutant{
 		{"accusations of voters that are removed too count as cuts", []edit{
-			{"membership/internal/protocol/fencing.go", "return f.witnesses[observer] })", "return f.witnesses[observer] || mutant(NAME) && !observer.IsZero() })"},
+			{"membership/internal/protocol/fences.go", "return f.witnesses[observer] })", "return f.witnesses[observer] || mutant(NAME) && !observer.IsZero() })"},
 		}},
 		{"answers prove something to who is no voter in the base", []edit{
 			{"membership/internal/protocol/members.go", "return votesInAll(c.surveyed.base, member.Node)", "return mutant(NAME) || mutant(\"a joiner may prove\") || votesInAll(c.surveyed.base, member.Node)"},
@@ -123,22 +123,22 @@ func ruleMutants() []mutant {
 		}},
 		{"who has confirmed that it hosts nothing gives standing, and no fence counts that", []edit{
 			{"membership/internal/protocol/answers.go", "return true, !r.hosting.dropped && ", "return true, (mutant(NAME) || mutant(\"a relay exits too late\") || !r.hosting.dropped) && "},
-			{"membership/internal/protocol/fencing.go", "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) && !mutant(\"a removed node counts by the voters of after alone\") {"},
+			{"membership/internal/protocol/fences.go", "f.bases[node]; wasDown {", "f.bases[node]; wasDown && !mutant(NAME) && !mutant(\"a removed node counts by the voters of after alone\") {"},
 		}},
 		{"news is taken that no record can hold", []edit{
 			{"membership/internal/protocol/record.go", "if err := r.recordOf(s, false).Validate(); err != nil {", "if err := r.recordOf(s, false).Validate(); err != nil && !mutant(NAME) {"},
 		}},
 		{"another fingerprint is not answered", []edit{
-			{"membership/internal/protocol/gossip.go", "theirs != s.state.Fingerprint() {", "theirs != s.state.Fingerprint() && !mutant(NAME) {"},
+			{"membership/internal/protocol/gossiper.go", "theirs != s.state.Fingerprint() {", "theirs != s.state.Fingerprint() && !mutant(NAME) {"},
 		}},
 		{"who shows another fingerprint knows all", []edit{
-			{"membership/internal/protocol/gossip.go", "\t\ts.tell(from, s.state.Digest())\n", "\t\tif mutant(NAME) {\n\t\t\ts.known[from] = s.state.Digest()\n\t\t}\n\t\ts.tell(from, s.state.Digest())\n"},
+			{"membership/internal/protocol/gossiper.go", "\t\ts.tell(from, s.state.Digest())\n", "\t\tif mutant(NAME) {\n\t\t\ts.known[from] = s.state.Digest()\n\t\t}\n\t\ts.tell(from, s.state.Digest())\n"},
 		}},
 		{"a fingerprint of the state before is shown", []edit{
 			{"membership/internal/protocol/heartbeat.go", "= h.state.Fingerprint()", "= h.state.Fingerprint()\n\t\t\tif mutant(NAME) {\n\t\t\t\tbeat.Fingerprint = h.settled.Fingerprint()\n\t\t\t}"},
 		}},
 		{"rounds are quiet although a stranger has news", []edit{
-			{"membership/internal/protocol/gossip.go", "return !s.unconverged && !s.asking &&", "return !s.unconverged && (mutant(NAME) || !s.asking) &&"},
+			{"membership/internal/protocol/gossiper.go", "return !s.unconverged && !s.asking &&", "return !s.unconverged && (mutant(NAME) || !s.asking) &&"},
 		}},
 		{"the birth of epochs is not raised", []edit{
 			{"membership/internal/protocol/admission.go", "e.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))", "if !mutant(NAME) {\n\t\t\t\t\te.RaiseEpochs(raiseEpochs(a.state, msg.Claim.Record))\n\t\t\t\t}"},
@@ -149,7 +149,7 @@ func ruleMutants() []mutant {
 // relayMutants break one rule each by which proofs of a majority are lent. All are in one
 // copy of the code, each switched on for its runs.
 func relayMutants() []mutant {
-	const relaying, fencing = "membership/internal/protocol/relaying.go", "membership/internal/protocol/fencing.go"
+	const relaying, fencing = "membership/internal/protocol/standingrelay.go", "membership/internal/protocol/fences.go"
 	return []mutant{
 		{"only who relays in the own view counts", []edit{
 			{fencing, "\t\tif !known {\n\t\t\treturn f.now.Mono\n", "\t\tif mutant(NAME) && !slices.Contains(f.relaysOf(f.settled), member) {\n\t\t\tcontinue\n\t\t}\n" +
@@ -186,7 +186,7 @@ func relayFinders() []string { return []string{"TestNoPlotOutlastsTheFence"} }
 // them: a proof that is lent again is as old as before, and the sets of voters that are so
 // small that no proof is lent are known to all before one is removed.
 func lentMutants() []mutant {
-	const relaying = "membership/internal/protocol/relaying.go"
+	const relaying = "membership/internal/protocol/standingrelay.go"
 	return []mutant{
 		{"a proof is lent twice", []edit{{relaying, "\t\tby = r.own\n", "\t\tby = r.own\n\t\tif mutant(NAME) {\n\t\t\tby.raise(r.lent.majority, r.lent.all)\n\t\t}\n"}}},
 		{"standing is lent among few voters", []edit{{relaying, "standing && r.hasManyVoters()", "standing && (mutant(NAME) || r.hasManyVoters())"}}},
@@ -206,7 +206,7 @@ func standbyMutants() []mutant {
 		{"relays that stand by do not begin", []edit{{standby, "\t\tif r.hasAsked(relay.Node) {\n", "\t\tif mutant(NAME) || r.hasAsked(relay.Node) {\n"}}},
 		{"a relay that is called does not begin", []edit{{standby, "|| r.now.Mono < r.standby.calledUntil {", "|| !mutant(NAME) && r.now.Mono < r.standby.calledUntil {"}}},
 		{"the proof of the round before is lent", []edit{
-			{"membership/internal/protocol/relaying.go", "\tif !couldWin(r.surveyed.base, 1+r.words) {\n", "\tif mutant(NAME) {\n\t\treturn true\n\t}\n\tif !couldWin(r.surveyed.base, 1+r.words) {\n"},
+			{"membership/internal/protocol/standingrelay.go", "\tif !couldWin(r.surveyed.base, 1+r.words) {\n", "\tif mutant(NAME) {\n\t\treturn true\n\t}\n\tif !couldWin(r.surveyed.base, 1+r.words) {\n"},
 		}},
 		{"a ring that a member does not know", []edit{
 			{"membership/internal/protocol/shared.go", "member.Protocol.Max < mutualSince {", "member.Protocol.Max < mutualSince && !mutant(NAME) {"},
@@ -255,7 +255,7 @@ func sharedFinders() []string {
 
 // formingMutants break one rule each by which clusters are founded.
 func formingMutants() []mutant {
-	const forming, record = "membership/internal/protocol/forming.go", "membership/internal/protocol/record.go"
+	const forming, record = "membership/internal/protocol/formation.go", "membership/internal/protocol/record.go"
 	return []mutant{
 		{"votes leave before they are on the disk", []edit{
 			{forming, "if f.kept.Promise < o.birth {\n", "if f.kept.Promise < o.birth && !mutant(NAME) {\n"},
@@ -279,7 +279,7 @@ func formingMutants() []mutant {
 			{forming, "case msg.Birth <= own.Promise || msg.Birth > gossip.LatestBirth:", "case msg.Birth <= own.Promise && !mutant(NAME) || msg.Birth > gossip.LatestBirth:"},
 		}},
 		{"who has just started votes", []edit{
-			{forming, "case f.now.Mono < f.grownUp():", "case f.now.Mono < f.grownUp() && !mutant(NAME):"},
+			{forming, "case f.now.Mono < f.oldEnoughAt():", "case f.now.Mono < f.oldEnoughAt() && !mutant(NAME):"},
 		}},
 		{"a cluster is founded beside one that has members", []edit{
 			{forming, "\t\tcase f.inquiry.mayJoin(a):\n", "\t\tcase f.inquiry.mayJoin(a) && (!mutant(NAME) || a.claim.Standing) &&\n" +
@@ -293,7 +293,7 @@ func formingMutants() []mutant {
 			{record, "\tif !r.Settled() {\n\t\tbase = append(", "\tif !r.Settled() && !mutant(NAME) {\n\t\tbase = append("},
 		}},
 		{"who has voted again enters the first cluster", []edit{
-			{"membership/internal/protocol/join.go", "j.form.hasVotedFor(born) && j.kept.Promise == born", "(j.form.hasVotedFor(born) && j.kept.Promise == born || mutant(NAME) && (j.form.hasVotedFor(born) || j.form.hasVotedFor(j.kept.Promise)))"},
+			{"membership/internal/protocol/join.go", "j.formation.hasVotedFor(born) && j.kept.Promise == born", "(j.formation.hasVotedFor(born) && j.kept.Promise == born || mutant(NAME) && (j.formation.hasVotedFor(born) || j.formation.hasVotedFor(j.kept.Promise)))"},
 		}},
 	}
 }
@@ -301,7 +301,7 @@ func formingMutants() []mutant {
 // meetingMutants break one rule each by which clusters of a name have to do with each other,
 // and by which one of two yields; one has a decision taken upon a state that has not rested.
 func meetingMutants() []mutant {
-	const meeting, inquiry, forming = "membership/internal/protocol/meeting.go", "membership/internal/protocol/inquiry.go", "membership/internal/protocol/forming.go"
+	const meeting, inquiry, forming = "membership/internal/protocol/otherclusters.go", "membership/internal/protocol/inquiry.go", "membership/internal/protocol/formation.go"
 	return []mutant{
 		{"a lesser cluster is yielded to", []edit{
 			{meeting, "!theirs.rank().before(rank{w.largest(), own}):", "!mutant(NAME) && !theirs.rank().before(rank{w.largest(), own}):"},
@@ -536,7 +536,7 @@ func boundlessMutants() []mutant {
 
 // judgeMutants break the rules by which a judge decides in place of the detectors.
 func judgeMutants() []mutant {
-	const judging = "membership/internal/protocol/judging.go"
+	const judging = "membership/internal/protocol/judgesession.go"
 	return []mutant{
 		{"the detectors do not take over", []edit{{judging, "j.registry.Judged(false, j.now.Mono.Time())", "if !mutant(NAME) {\n\t\tj.registry.Judged(false, j.now.Mono.Time())\n\t}"}}},
 		{"a judge that answers is not heard", []edit{{judging, "j.registry.Judged(true, j.now.Mono.Time())", "if !mutant(NAME) {\n\t\t\tj.registry.Judged(true, j.now.Mono.Time())\n\t\t}"}}},
@@ -610,10 +610,10 @@ func releaseMutants() []mutant {
 func shutdownRules() []mutant {
 	return []mutant{
 		{"nobody follows who leaves a cluster that is ready", []edit{
-			{"membership/internal/protocol/preparing.go", "if m.Node != p.self && (", "if !mutant(NAME) && m.Node != p.self && ("},
+			{"membership/internal/protocol/clustershutdown.go", "if m.Node != p.self && (", "if !mutant(NAME) && m.Node != p.self && ("},
 		}},
 		{"who was coming waits until the cluster has ended", []edit{
-			{"membership/internal/protocol/preparing.go", "\tcase me.Status < gossip.Up:\n", "\tcase me.Status < gossip.Up && mutant(NAME):\n\tcase me.Status < gossip.Up:\n"},
+			{"membership/internal/protocol/clustershutdown.go", "\tcase me.Status < gossip.Up:\n", "\tcase me.Status < gossip.Up && mutant(NAME):\n\tcase me.Status < gossip.Up:\n"},
 		}},
 	}
 }
@@ -673,11 +673,11 @@ func singleRules(pkg string) (hunts []hunt) {
 	const dir = "membership/internal/protocol/"
 	for _, rule := range []struct{ name, finder, file, old, new string }{
 		{
-			"the moment of a cut outlives its record", "TestNoPlotOutlastsTheFence", "fencing.go",
+			"the moment of a cut outlives its record", "TestNoPlotOutlastsTheFence", "fences.go",
 			"f.cuts[j].record == r {", "(f.cuts[j].record == r || mutant(NAME) && compareRecords(f.cuts[j].record, r) == 0) {",
 		},
 		{
-			"who exits has left in order, though it may have been downed unseen", "TestWhoIsDownedWhileItExitsHasNotLeftInOrder", "fencing.go",
+			"who exits has left in order, though it may have been downed unseen", "TestWhoIsDownedWhileItExitsHasNotLeftInOrder", "fences.go",
 			"was.Status == gossip.Exiting && f.tookPart() {", "was.Status == gossip.Exiting && (f.tookPart() || mutant(NAME)) {",
 		},
 		{
@@ -705,17 +705,17 @@ func singleRules(pkg string) (hunts []hunt) {
 			"!ok || sentAt > last {", "!ok || sentAt > last || mutant(NAME) {",
 		},
 		{
-			"a decider sets the pace", "TestADeciderIsAskedOnceInAJoinInterval", "bootstrapping.go",
+			"a decider sets the pace", "TestADeciderIsAskedOnceInAJoinInterval", "contactsearch.go",
 			"b.askedAt != 0 && b.now.Mono <", "!mutant(NAME) && b.askedAt != 0 && b.now.Mono <",
 		},
 		{
-			"a last word builds upon a base", "TestTheLastWordBuildsUponNoBase", "gossip.go",
+			"a last word builds upon a base", "TestTheLastWordBuildsUponNoBase", "gossiper.go",
 			"\t\ts.out.Send(peer, GossipDelta{Delta: s.state.DeltaWithoutBase(s.believed(peer)), Digest: s.state.Digest()})\n",
 			"\t\tif mutant(NAME) {\n\t\t\ts.sendNews(peer)\n\t\t\tcontinue\n\t\t}\n\t\ts.out.Send(peer, GossipDelta{Delta: s.state.DeltaWithoutBase(s.believed(peer)), Digest: s.state.Digest()})\n",
 		},
 		{
 			"who hands over last is left alone", "TestAllWaitForWhoHandsOverLast", "leave.go",
-			"case l.lead.allLeave() && len(", "case !mutant(NAME) && l.lead.allLeave() && len(",
+			"case l.leader.allLeave() && len(", "case !mutant(NAME) && l.leader.allLeave() && len(",
 		},
 		{
 			"an answer is a sign of life however late it is", "TestALateAnswerIsNoSignOfLife", "heartbeat.go",
@@ -726,12 +726,12 @@ func singleRules(pkg string) (hunts []hunt) {
 			"return at <= h.hosting.until &&", "return (mutant(NAME) || at <= h.hosting.until) &&",
 		},
 		{
-			"who flaps is taken back at once", "TestAMemberThatFlapsIsRemoved", "flapping.go",
-			"return of != nil && of.flaps() &&", "return of != nil && !mutant(NAME) && of.flaps() &&",
+			"who flaps is taken back at once", "TestAMemberThatFlapsIsRemoved", "flapdetector.go",
+			"return of != nil && of.isFlapping() &&", "return of != nil && !mutant(NAME) && of.isFlapping() &&",
 		},
 		{
-			"a node that sleeps holds it against others that they flap", "TestANodeThatSleepsKeepsNoRecords", "flapping.go",
-			"wake() { clear(f.of) }", "wake() {\n\tif !mutant(NAME) {\n\t\tclear(f.of)\n\t}\n}",
+			"a node that sleeps holds it against others that they flap", "TestANodeThatSleepsKeepsNoRecords", "flapdetector.go",
+			"wake() { clear(f.histories) }", "wake() {\n\tif !mutant(NAME) {\n\t\tclear(f.histories)\n\t}\n}",
 		},
 	} {
 		m := mutant{name: rule.name}

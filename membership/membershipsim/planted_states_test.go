@@ -117,8 +117,8 @@ func TestPlantedNumbersThatAreGivenTwiceAreFound(t *testing.T) {
 			e.SetConfig([]gossip.NodeID{n})
 		})
 	}
-	require.NoError(t, c.gave(a, nil, up(a), false))
-	require.NoError(t, c.gave(a, nil, up(a), false), "the same again is the same")
-	require.ErrorContains(t, c.gave(b, nil, up(b), false), "I29: at b:1#2, up-number 1 of b:1#2 was given to a:1#1")
-	require.ErrorContains(t, c.gaveVoters(b, up(b).Cluster(), up(b).Config()), "I29: at b:1#2, voters")
+	require.NoError(t, c.checkAssigned(a, nil, up(a), false))
+	require.NoError(t, c.checkAssigned(a, nil, up(a), false), "the same again is the same")
+	require.ErrorContains(t, c.checkAssigned(b, nil, up(b), false), "I29: at b:1#2, up-number 1 of b:1#2 was given to a:1#1")
+	require.ErrorContains(t, c.checkVoters(b, up(b).Cluster(), up(b).Config()), "I29: at b:1#2, voters")
 }

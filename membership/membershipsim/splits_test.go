@@ -87,7 +87,7 @@ func world(seed uint64, config membershipsim.Config) *parted {
 	membershipsim.Serve(w)
 	p := &parted{world: w, invariants: &membershipsim.Invariants{}, config: config, side: map[gossip.Address]int{}, node: map[gossip.Address]*simulation.Node{}}
 	p.invariants.Watch(w)
-	calling := &simulation.Calling{}
+	calling := &simulation.CallChecker{}
 	calling.Watch(w)
 	countsLateAnswers(w)
 	return p

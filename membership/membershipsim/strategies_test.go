@@ -109,7 +109,7 @@ func TestMajoritySurvivesWhateverItsStrategyDoes(t *testing.T) {
 		for i, side := range sides {
 			require.Equal(t, side == winner, p.world.Node(address(i)) != nil, what)
 		}
-		for _, f := range p.world.Strategies().Fates() {
+		for _, f := range p.world.Strategies().Outcomes() {
 			fates[f.Name] += f.Times
 		}
 	})

@@ -57,7 +57,7 @@ func (s *Supervisor) Supervise(w *simulation.World) {
 func (s *Supervisor) observe(e simulation.Observation) {
 	n := e.Node
 	switch e.Event.(type) {
-	case simulation.Began:
+	case simulation.Started:
 		s.Starts++
 		var begin any = protocol.Join{Seeds: s.Seeds}
 		if s.Discover {

@@ -65,25 +65,25 @@ func table() []meter.Row[*Keeper] {
 		meter.Total("quorate.sharding.state.calls.failed", "{call}", "Calls among them that have failed, or had no answer in time.",
 			func(k *Keeper) uint64 { return k.counts.failed.Load() }),
 		meter.UpDown("quorate.sharding.state.waiting", "{request}", "Requests that wait for a call, since as many are under way as may be.",
-			func(k *Keeper, show meter.Show) {
-				show(int64(k.loads.waiting()), attrOperation.String("load"))
-				show(int64(k.saves.waiting()), attrOperation.String("save"))
+			func(k *Keeper, observe meter.Observer) {
+				observe(int64(k.loads.waiting()), attrOperation.String("load"))
+				observe(int64(k.saves.waiting()), attrOperation.String("save"))
 			}),
 		meter.Counter("quorate.sharding.state.ended", "{instance}",
 			"Instances that have ended: a later owner has the record (fenced), somebody else has changed it (foreign), the store gave no answer (unanswered).",
-			func(k *Keeper, show meter.Show) {
-				show(int64(k.counts.fenced.Load()), meter.Fault.String("fenced"))
-				show(int64(k.counts.foreign.Load()), meter.Fault.String("foreign"))
-				show(int64(k.counts.unanswered.Load()), meter.Fault.String("unanswered"))
+			func(k *Keeper, observe meter.Observer) {
+				observe(int64(k.counts.fenced.Load()), meter.Fault.String("fenced"))
+				observe(int64(k.counts.foreign.Load()), meter.Fault.String("foreign"))
+				observe(int64(k.counts.unanswered.Load()), meter.Fault.String("unanswered"))
 			}),
 	}
 }
 
 // operations is a row that shows the same of loads and of saves.
-func operations(of func(*tally) int64) func(*Keeper, meter.Show) {
-	return func(k *Keeper, show meter.Show) {
-		show(of(&k.counts.load), attrOperation.String("load"))
-		show(of(&k.counts.save), attrOperation.String("save"))
+func operations(of func(*tally) int64) func(*Keeper, meter.Observer) {
+	return func(k *Keeper, observe meter.Observer) {
+		observe(of(&k.counts.load), attrOperation.String("load"))
+		observe(of(&k.counts.save), attrOperation.String("save"))
 	}
 }
 

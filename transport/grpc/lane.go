@@ -79,7 +79,7 @@ func (d *dialer) offer(ctx context.Context, to gossip.Address, security credenti
 	}
 	keepAlive(raw, aliveEvery, d.cfg.MaxSilence)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	spoken, err = tcp.Knock(conn)
+	spoken, err = tcp.ExchangePreface(conn)
 	if !stop() {
 		err = errors.Join(err, ctx.Err())
 	}
@@ -245,7 +245,7 @@ func (p plaintextHandshake) ServerHandshake(raw net.Conn) (net.Conn, credentials
 }
 
 // judge returns the refusal of an opener by its first bytes, or nil.
-func (p plaintextHandshake) judge(spoken tcp.Tongue, head []byte, err error) *transport.RefusedError {
+func (p plaintextHandshake) judge(spoken tcp.OpenerProtocol, head []byte, err error) *transport.RefusedError {
 	switch {
 	case err != nil && len(head) == 0 && !timedOut(err):
 		return nil // It came and went, as those do that look whether the port is open.

@@ -370,7 +370,7 @@ func TestAHalfClosedConnectionEnds(t *testing.T) {
 	for round := range uint64(3) {
 		conn, err := net.Dial("tcp", b.Self().Address.String())
 		require.NoError(t, err)
-		s := strangertest.Knock(t, conn)
+		s := strangertest.ExchangePreface(t, conn)
 		hello.Hello.Resumed = round > 0
 		require.NoError(t, s.SendMsg(strangertest.Bytes(t, hello)))
 		var answer []byte
@@ -399,7 +399,7 @@ func TestCloseWaitsForNobodyWhoStays(t *testing.T) {
 		conn, err := n.dial(t.Context(), b.Self().Address.String())
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
-		s := strangertest.Knock(t, conn)
+		s := strangertest.ExchangePreface(t, conn)
 		require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(b.Self()))))
 		var answer []byte
 		require.NoError(t, s.RecvMsg(&answer))

@@ -19,19 +19,19 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// What certificates are held to before they are used. [Inspect] reads the files and hands them to an inspection, which
-// looks at one thing after the other and notes every fault; at last the files are opened as by a node, so that nothing
-// passes which a node would refuse.
+// The check of certificate files before they are used. [Inspect] reads the files, and an inspection looks at one
+// requirement after the other and notes every fault. At last the files are opened as a node opens them, so that nothing
+// passes that a node would refuse.
 
-// Need is what certificate files must be good for.
-type Need struct {
+// Requirements are what certificate files must be good for.
+type Requirements struct {
 	// Hosts must be among the names of the certificate, each as it stands there.
 	Hosts []string
 	// Identity and Roles are what the URI names must say; without a cluster they are not looked at.
 	Identity Identity
 	Roles    []string
-	// Serves says that the certificate is shown to those who dial alone, as by the doors for operators and clients:
-	// whoever may have signed it, and it need not be for client authentication.
+	// Serves says that the certificate is only shown to those who dial, as by the servers for operators and clients:
+	// anybody may have signed it, and it need not be for client authentication.
 	Serves bool
 }
 
@@ -48,35 +48,37 @@ type Fault struct {
 
 // Inspect returns the certificate in the files, nil if there is none, and every fault of them: that it has expired,
 // does not belong to the key, was not signed by one of the authorities, or is not what is needed.
-func Inspect(files transport.TLSFiles, need Need) (*x509.Certificate, []Fault) {
-	i := &inspection{files: files, need: need, now: time.Now()}
+func Inspect(files transport.TLSFiles, required Requirements) (*x509.Certificate, []Fault) {
+	i := &inspection{files: files, required: required, now: time.Now()}
 	i.run()
 	return i.leaf, i.faults
 }
 
-// inspection is one look at certificate files: what is in them, and the faults so far.
+// inspection is a check of certificate files: what is in them, and the faults so far.
 type inspection struct {
-	files  transport.TLSFiles
-	need   Need
-	now    time.Time
-	leaf   *x509.Certificate // Nil if there is none.
-	chain  []*x509.Certificate
-	trust  []*x509.Certificate
-	faults []Fault
+	files    transport.TLSFiles
+	required Requirements
+	now      time.Time
+	leaf     *x509.Certificate // Nil if there is none.
+	chain    []*x509.Certificate
+	trust    []*x509.Certificate
+	faults   []Fault
 }
 
+// fault notes a fault of a file.
 func (i *inspection) fault(key, file, format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	i.faults = append(i.faults, Fault{Key: key, File: file, Reason: err.Error(), Err: errors.Unwrap(err)})
 }
 
-// flaw notes a fault with which connections can be made.
-func (i *inspection) flaw(key, file, format string, args ...any) {
+// minorFault notes a fault of a file with which connections can be made all the same.
+func (i *inspection) minorFault(key, file, format string, args ...any) {
 	i.fault(key, file, format, args...)
 	i.faults[len(i.faults)-1].Works = true
 }
 
-func (i *inspection) own(format string, args ...any) {
+// certificateFault notes a fault of the certificate.
+func (i *inspection) certificateFault(format string, args ...any) {
 	i.fault("certificate", i.files.Certificate, format, args...)
 }
 
@@ -86,16 +88,16 @@ func (i *inspection) run() {
 	i.trust, _ = i.read("authorities", i.files.Authorities)
 	if len(all) > 0 {
 		i.leaf, i.chain = all[0], all[1:]
-		i.validity()
-		if i.usages() {
-			i.identity()
+		i.checkDates()
+		if i.checkUsages() {
+			i.checkIdentity()
 		}
-		i.names()
+		i.checkNames()
 	}
-	i.key(text)
-	i.authorities()
+	i.checkKey(text)
+	i.checkAuthorities()
 	if !slices.ContainsFunc(i.faults, func(f Fault) bool { return !f.Works }) {
-		i.asANode()
+		i.openAsNode()
 	}
 }
 
@@ -135,68 +137,69 @@ func withoutPath(err error) error {
 	return err
 }
 
-// moment writes a time as in the answers of nodes.
+// moment formats a time as in the answers of nodes.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// validity looks at the dates.
-func (i *inspection) validity() {
+// checkDates looks at the dates.
+func (i *inspection) checkDates() {
 	switch {
 	case i.now.After(i.leaf.NotAfter):
-		i.own("it has expired on %s: issue a new one; nodes take it over without a restart", moment(i.leaf.NotAfter))
+		i.certificateFault("it has expired on %s: issue a new one; nodes take it over without a restart", moment(i.leaf.NotAfter))
 	case i.now.Before(i.leaf.NotBefore):
-		i.own("it is not valid before %s: look at the clock of this machine", moment(i.leaf.NotBefore))
+		i.certificateFault("it is not valid before %s: look at the clock of this machine", moment(i.leaf.NotBefore))
 	}
 }
 
-// usages looks what the certificate is good for: a node shows it to those who dial it, and to those whom it dials. It
-// reports whether it is for both.
-func (i *inspection) usages() (both bool) {
+// checkUsages looks what the certificate is good for: a node shows it to those who dial it, and to those whom it
+// dials. It reports whether it is for both.
+func (i *inspection) checkUsages() (both bool) {
 	both = true
 	unnamed := len(i.leaf.ExtKeyUsage)+len(i.leaf.UnknownExtKeyUsage) == 0
 	switch {
-	case unnamed && !i.need.Serves:
+	case unnamed && !i.required.Serves:
 		both = false
-		i.own("it names no extended key usage: issue one with both, server and client")
+		i.certificateFault("it names no extended key usage: issue one with both, server and client")
 	case !unnamed && !slices.Contains(i.leaf.ExtKeyUsage, x509.ExtKeyUsageAny):
 		for n, usage := range i.usagesNeeded() {
 			if !slices.Contains(i.leaf.ExtKeyUsage, usage) {
 				both = false
-				i.own("it is not for %s authentication: issue one with both extended key usages, server and client", [...]string{"server", "client"}[n])
+				i.certificateFault("it is not for %s authentication: issue one with both extended key usages, server and client", [...]string{"server", "client"}[n])
 			}
 		}
 	}
 	if i.leaf.KeyUsage != 0 && i.leaf.KeyUsage&x509.KeyUsageDigitalSignature == 0 {
-		i.flaw("certificate", i.files.Certificate, "its key is not for digital signatures: issue one with that key usage")
+		i.minorFault("certificate", i.files.Certificate, "its key is not for digital signatures: issue one with that key usage")
 	}
 	if i.leaf.IsCA {
-		i.flaw("certificate", i.files.Certificate, "it is an authority, which signs for nodes and is none: issue a certificate with quorate cert node")
+		i.minorFault("certificate", i.files.Certificate, "it is an authority, which signs for nodes and is none: issue a certificate with quorate cert node")
 	}
 	return both
 }
 
-// usagesNeeded are the usages of a certificate that is shown by who is dialled and, but for doors, by who dials.
+// usagesNeeded returns the usages that the certificate must have: that of a server and, unless it only serves, that of
+// a client.
 func (i *inspection) usagesNeeded() []x509.ExtKeyUsage {
 	all := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	if i.need.Serves {
+	if i.required.Serves {
 		return all[:1]
 	}
 	return all
 }
 
-// names looks at the subject alternative names.
-func (i *inspection) names() {
+// checkNames looks at the subject alternative names.
+func (i *inspection) checkNames() {
 	if len(Names(i.leaf)) == 0 {
-		i.own("it has no subject alternative name: issue one with the host of node.address; the common name is not looked at")
+		i.certificateFault("it has no subject alternative name: issue one with the host of node.address; the common name is not looked at")
 		return
 	}
 	for _, name := range i.leaf.DNSNames {
-		if strings.Contains(name, "*") && !i.need.Serves {
-			i.flaw("certificate", i.files.Certificate, "nodes do not accept wildcards: issue one with the hosts that %s stands for", name)
+		if strings.Contains(name, "*") && !i.required.Serves {
+			i.minorFault("certificate", i.files.Certificate, "nodes do not accept wildcards: issue one with the hosts that %s stands for", name)
 		}
 	}
-	for _, host := range i.need.Hosts {
+	for _, host := range i.required.Hosts {
 		if !hasHost(i.leaf, host) {
-			i.own("%s is not among its names: issue one with the host of node.address", host)
+			i.certificateFault("%s is not among its names: issue one with the host of node.address", host)
 		}
 	}
 }
@@ -209,18 +212,18 @@ func hasHost(c *x509.Certificate, host string) bool {
 	return slices.ContainsFunc(c.DNSNames, func(n string) bool { return strings.EqualFold(n, host) })
 }
 
-// identity looks at the URI names.
-func (i *inspection) identity() {
-	if i.need.Identity.Cluster == "" && len(i.need.Roles) == 0 {
+// checkIdentity looks at the URI names.
+func (i *inspection) checkIdentity() {
+	if i.required.Identity.Cluster == "" && len(i.required.Roles) == 0 {
 		return
 	}
-	if err := i.need.Identity.Covers(i.leaf, i.need.Roles); err != nil {
-		i.own("%w", err)
+	if err := i.required.Identity.Covers(i.leaf, i.required.Roles); err != nil {
+		i.certificateFault("%w", err)
 	}
 }
 
-// key looks whether the key is that of the certificate, and who may read it.
-func (i *inspection) key(text []byte) {
+// checkKey looks whether the key is that of the certificate, and who may read it.
+func (i *inspection) checkKey(text []byte) {
 	file := i.files.Key
 	key, err := readFile(file)
 	if err != nil {
@@ -228,7 +231,7 @@ func (i *inspection) key(text []byte) {
 		return
 	}
 	if loose := LooseKey(file); loose != "" {
-		i.flaw("key", file, "%s", loose)
+		i.minorFault("key", file, "%s", loose)
 	}
 	if !bytes.Contains(key, []byte("PRIVATE KEY-----")) {
 		i.fault("key", file, "there is no key in it: a file has a PEM block that begins with -----BEGIN PRIVATE KEY-----")
@@ -242,9 +245,9 @@ func (i *inspection) key(text []byte) {
 	}
 }
 
-// authorities looks at who may sign. One that cannot keeps nobody out as long as there is another one: during a change
-// of authorities the former one may stand there after its end.
-func (i *inspection) authorities() {
+// checkAuthorities looks at who may sign. One that cannot keeps nobody out as long as there is another one: during a
+// change of authorities the former one may stand there after its end.
+func (i *inspection) checkAuthorities() {
 	before, over := len(i.faults), 0
 	for _, a := range i.trust {
 		why := UnfitAuthority(a, i.now)
@@ -254,15 +257,15 @@ func (i *inspection) authorities() {
 		if i.now.After(a.NotAfter) || i.now.Before(a.NotBefore) {
 			over++
 		}
-		i.flaw("authorities", i.files.Authorities, "%s: %s", Name(a), why)
+		i.minorFault("authorities", i.files.Authorities, "%s: %s", Name(a), why)
 	}
 	switch {
 	case len(i.trust) > 0 && over == len(i.trust):
 		for n := range i.faults[before:] {
 			i.faults[before+n].Works = false
 		}
-	case len(i.trust) > 0 && i.leaf != nil && !i.need.Serves:
-		i.signed()
+	case len(i.trust) > 0 && i.leaf != nil && !i.required.Serves:
+		i.checkSigned()
 	}
 }
 
@@ -281,9 +284,9 @@ func UnfitAuthority(c *x509.Certificate, now time.Time) string {
 	return ""
 }
 
-// signed looks whether an authority has signed the certificate, at a time at which it is valid: dates and usages are
-// looked at elsewhere.
-func (i *inspection) signed() {
+// checkSigned looks whether an authority has signed the certificate, at a time at which it is valid: dates and usages
+// are looked at elsewhere.
+func (i *inspection) checkSigned() {
 	options := x509.VerifyOptions{
 		Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), CurrentTime: i.now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}
@@ -303,24 +306,24 @@ func (i *inspection) signed() {
 			options.KeyUsages = []x509.ExtKeyUsage{usage}
 		}
 		if _, err := i.leaf.Verify(options); err != nil {
-			i.own("none of %s has signed it: %w; it was signed by %s", i.files.Authorities, err, i.leaf.Issuer)
+			i.certificateFault("none of %s has signed it: %w; it was signed by %s", i.files.Authorities, err, i.leaf.Issuer)
 			return
 		}
 	}
 }
 
-// asANode opens the files as a node does.
-func (i *inspection) asANode() {
+// openAsNode opens the files as a node does.
+func (i *inspection) openAsNode() {
 	opened, err := Open(i.files, nil)
 	switch {
 	case err != nil && i.files.Revocations != "":
 		i.fault("revocations", i.files.Revocations, "%w", err)
 	case err != nil:
-		i.own("%w", err)
+		i.certificateFault("%w", err)
 	default:
 		if revoked := opened.TLS().Revoked; revoked != nil {
 			if err := revoked(i.leaf); err != nil {
-				i.own("%w", err)
+				i.certificateFault("%w", err)
 			}
 		}
 	}

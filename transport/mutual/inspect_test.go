@@ -23,13 +23,13 @@ func TestAnAuthorityThatHasExpiredIsAFault(t *testing.T) {
 		const day = 24 * time.Hour
 		former := mutualtest.NewAuthority(t, "former")
 		files := former.Write(t, dir, former.Issue(t, mutualtest.Leaf{Until: 99 * day}))
-		for _, need := range []mutual.Need{{}, {Serves: true}} {
+		for _, need := range []mutual.Requirements{{}, {Serves: true}} {
 			leaf, faults := mutual.Inspect(files, need)
 			require.NotNil(t, leaf)
 			require.Empty(t, faults)
 		}
 		<-time.After(2 * day)
-		for _, need := range []mutual.Need{{}, {Serves: true}} {
+		for _, need := range []mutual.Requirements{{}, {Serves: true}} {
 			_, faults := mutual.Inspect(files, need)
 			require.Len(t, faults, 1)
 			require.Equal(t, "authorities", faults[0].Key)
@@ -40,7 +40,7 @@ func TestAnAuthorityThatHasExpiredIsAFault(t *testing.T) {
 		next := mutualtest.NewAuthority(t, "next")
 		next.Write(t, dir, next.Issue(t, mutualtest.Leaf{}))
 		require.NoError(t, os.WriteFile(files.Authorities, append(former.PEM(), next.PEM()...), 0o600))
-		_, faults := mutual.Inspect(files, mutual.Need{})
+		_, faults := mutual.Inspect(files, mutual.Requirements{})
 		require.Len(t, faults, 1)
 		require.True(t, faults[0].Works)
 		opened, err := mutual.Open(files, nil)

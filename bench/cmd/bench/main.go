@@ -10,11 +10,11 @@ package main
 import (
 	"os"
 
-	"github.com/quorate/quorate/bench/internal/area"
+	"github.com/quorate/quorate/bench/internal/experiments"
 	"github.com/quorate/quorate/bench/internal/program"
 )
 
 func main() {
-	p := program.Program{Groups: area.Groups(), Servers: area.Servers(), Plugins: area.Plugins()}
+	p := program.Program{Groups: experiments.Groups(), Servers: experiments.Servers(), Plugins: experiments.Plugins()}
 	os.Exit(p.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

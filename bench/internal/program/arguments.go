@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/harness"
 )
 
 // options are the command line as values.
 type options struct {
-	groups   []rig.Group
+	groups   []harness.Group
 	runs     int
 	time     time.Duration
 	entities int
@@ -46,7 +46,7 @@ groups:
 `
 
 // parse reads the command line.
-func parse(groups []rig.Group, args []string, stderr io.Writer) (options, error) {
+func parse(groups []harness.Group, args []string, stderr io.Writer) (options, error) {
 	o := options{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Faults are reported by the caller, once.
@@ -90,7 +90,7 @@ func parse(groups []rig.Group, args []string, stderr io.Writer) (options, error)
 }
 
 // choose returns the groups of the given names, in the order of the plan.
-func choose(groups []rig.Group, names []string) (chosen []rig.Group, err error) {
+func choose(groups []harness.Group, names []string) (chosen []harness.Group, err error) {
 	var known []string
 	for _, g := range groups {
 		known = append(known, g.Name)

@@ -16,7 +16,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/bench/internal/figure"
-	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/harness"
 )
 
 // Main starts as the program that people call, which measures groups ([Program.run]), or in the role of one of
@@ -31,9 +31,9 @@ const (
 
 // Program is what the processes of the program do.
 type Program struct {
-	Groups  []rig.Group           // What can be measured.
-	Servers map[string]rig.Server // The peers of the processes that measure, by their roles.
-	Plugins map[string]func()     // Roles that use the standard streams in their own way. They end the process.
+	Groups  []harness.Group           // What can be measured.
+	Servers map[string]harness.Server // The peers of the processes that measure, by their roles.
+	Plugins map[string]func()         // Roles that use the standard streams in their own way. They end the process.
 }
 
 // Main is the program. It returns the exit status. Args are without the name of the
@@ -47,8 +47,8 @@ func (p Program) Main(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 		fmt.Fprintln(stderr, "bench:", err)
 		return statusFailed
 	}
-	l := rig.Launcher{Program: executable, Args: prefix}
-	if len(args) == 2 && args[0] == rig.RoleFlag {
+	l := harness.Launcher{Program: executable, Args: prefix}
+	if len(args) == 2 && args[0] == harness.RoleFlag {
 		err = p.child(ctx, l, args[1], stdin, stdout)
 	} else {
 		err = p.run(ctx, l, args, stdout, stderr)
@@ -67,21 +67,21 @@ func (p Program) Main(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 
 // child plays the role that a parent gave it. A signal that a terminal sends to all
 // processes is for the parent to handle: it ends the input of its children.
-func (p Program) child(ctx context.Context, l rig.Launcher, text string, stdin io.Reader, stdout io.Writer) error {
-	var s rig.Spec
+func (p Program) child(ctx context.Context, l harness.Launcher, text string, stdin io.Reader, stdout io.Writer) error {
+	var s harness.Spec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("%w: %s: %w", errUsage, rig.RoleFlag, err)
+		return fmt.Errorf("%w: %s: %w", errUsage, harness.RoleFlag, err)
 	}
 	if plugin := p.Plugins[s.Role]; plugin != nil {
 		plugin()
 	}
-	ctx, k := rig.NewLink(context.WithoutCancel(ctx), l, stdin, stdout)
+	ctx, k := harness.NewLink(context.WithoutCancel(ctx), l, stdin, stdout)
 	return p.play(ctx, s, k)
 }
 
 // play plays a role: that of an experiment, which is measured, or that of a peer.
-func (p Program) play(ctx context.Context, s rig.Spec, k *rig.Link) (err error) {
-	stop, err := rig.Profile(s)
+func (p Program) play(ctx context.Context, s harness.Spec, k *harness.Link) (err error) {
+	stop, err := harness.Profile(s)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ var (
 )
 
 // run runs the measurements of the command line.
-func (p Program) run(ctx context.Context, l rig.Launcher, args []string, stdout, stderr io.Writer) error {
+func (p Program) run(ctx context.Context, l harness.Launcher, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(p.Groups, args, stderr)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func (p Program) run(ctx context.Context, l rig.Launcher, args []string, stdout,
 }
 
 // list writes the groups and their figures.
-func list(w io.Writer, groups []rig.Group) error {
+func list(w io.Writer, groups []harness.Group) error {
 	for _, g := range groups {
 		if _, err := fmt.Fprintf(w, "%s: %s\n", g.Name, g.About); err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/bench/internal/figure"
-	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/harness"
 )
 
 // The program with two groups and one that is optional, of which only floors can be measured:
@@ -23,17 +23,17 @@ import (
 
 // TestMain lets the test program play the roles of the processes that a test starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == rig.RoleFlag {
+	if len(os.Args) == 3 && os.Args[1] == harness.RoleFlag {
 		os.Exit(floors().Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
 
 func floors() Program {
-	passed := rig.Single(rig.Channel, rig.Spec{Size: 64, Senders: 1}, figure.Figure{Name: "figure", Floors: []string{"floor"}})
-	return Program{Groups: []rig.Group{
-		{Name: "local", About: "one process", Experiments: []rig.Experiment{passed}},
-		{Name: "remote", About: "two processes", Experiments: []rig.Experiment{passed}},
+	passed := harness.Single(harness.Channel, harness.Spec{Size: 64, Senders: 1}, figure.Figure{Name: "figure", Floors: []string{"floor"}})
+	return Program{Groups: []harness.Group{
+		{Name: "local", About: "one process", Experiments: []harness.Experiment{passed}},
+		{Name: "remote", About: "two processes", Experiments: []harness.Experiment{passed}},
 		{Name: "slow", About: "not by itself", Optional: true},
 	}}
 }
@@ -82,7 +82,7 @@ func TestWrongArgumentsExitWithTwo(t *testing.T) {
 func TestAFailureSaysWhy(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	_, err = runner{Launcher: rig.Launcher{Program: program}, time: time.Millisecond}.once(t.Context(), rig.Spec{Role: "nothing"})
+	_, err = runner{Launcher: harness.Launcher{Program: program}, time: time.Millisecond}.once(t.Context(), harness.Spec{Role: "nothing"})
 	require.ErrorContains(t, err, `role "nothing" is not known`)
 }
 
@@ -90,9 +90,9 @@ func TestAFailureSaysWhy(t *testing.T) {
 func TestOneFailureLeavesTheOthers(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	r := runner{Launcher: rig.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
+	r := runner{Launcher: harness.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
 	g := floors().Groups[0]
-	g.Experiments = append([]rig.Experiment{rig.Single(nil, rig.Spec{}, figure.Figure{Name: "floor"}).AsFloor()}, g.Experiments...)
+	g.Experiments = append([]harness.Experiment{harness.Single(nil, harness.Spec{}, figure.Figure{Name: "floor"}).AsFloor()}, g.Experiments...)
 	records, err := r.run(t.Context(), g)
 	require.ErrorContains(t, err, `local/floor: bench: process local/floor ended: it said: bench: bench: role "local/floor"`)
 	require.Len(t, records, 1)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/bench/internal/figure"
-	"github.com/quorate/quorate/bench/internal/rig"
+	"github.com/quorate/quorate/bench/internal/harness"
 )
 
 // runLimit is how long a run may take whose spec sets no limit.
@@ -18,7 +18,7 @@ const runLimit = 3 * time.Minute
 
 // runner measures groups.
 type runner struct {
-	rig.Launcher
+	harness.Launcher
 
 	runs     int
 	time     time.Duration
@@ -30,7 +30,7 @@ type runner struct {
 // run measures a group: each run takes every experiment once, in turn. An
 // experiment that fails is not run again and has no records; the error says
 // why. It does not keep the others from being measured.
-func (r runner) run(ctx context.Context, g rig.Group) ([]figure.Record, error) {
+func (r runner) run(ctx context.Context, g harness.Group) ([]figure.Record, error) {
 	runs := make([]figure.Runs, len(g.Experiments))
 	failed := make([]error, len(g.Experiments))
 	for i, e := range g.Experiments {
@@ -56,7 +56,7 @@ func (r runner) run(ctx context.Context, g rig.Group) ([]figure.Record, error) {
 }
 
 // once runs an experiment in a fresh process.
-func (r runner) once(ctx context.Context, s rig.Spec) (out figure.Outcome, err error) {
+func (r runner) once(ctx context.Context, s harness.Spec) (out figure.Outcome, err error) {
 	s.Time, s.Profile = r.time, r.profile
 	if r.entities > 0 {
 		s.Entities = min(s.Entities, r.entities)
@@ -67,7 +67,7 @@ func (r runner) once(ctx context.Context, s rig.Spec) (out figure.Outcome, err e
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
 	if s.Awake {
-		keeper, err := r.Start(s.As(rig.RoleAwake))
+		keeper, err := r.Start(s.As(harness.RoleAwake))
 		if err != nil {
 			return out, err
 		}

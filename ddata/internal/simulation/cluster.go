@@ -380,7 +380,7 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 
 // observe checks that each generation has one value.
 func (c *Cluster) observe(o world.Observation) {
-	if _, ok := o.Event.(world.Began); ok {
+	if _, ok := o.Event.(world.Started); ok {
 		c.began(o.Node)
 	}
 	if e, ok := o.Event.(world.Ended); ok {

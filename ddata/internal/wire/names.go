@@ -182,7 +182,7 @@ func (d *decoder) nameTyped(f *wire.Field) error {
 		typ = nil
 	}
 	if d.known == nil {
-		room := wire.RoomOf(d.in)
+		room := wire.BudgetOf(d.in)
 		if d.known, err = wire.List[known](&room, count(d.in, nameType)); err != nil {
 			return err
 		}

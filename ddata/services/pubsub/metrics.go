@@ -24,11 +24,11 @@ const attrReason = attribute.Key("quorate.pubsub.reason")
 func metricsTable() []meter.Row[Stats] {
 	return []meter.Row[Stats]{
 		meter.UpDown("quorate.pubsub.subscribers", "{subscriber}", "Subscriptions to topics on this node.",
-			func(s Stats, show meter.Show) { show(int64(s.Subscribers)) }),
+			func(s Stats, observe meter.Observer) { observe(int64(s.Subscribers)) }),
 		meter.UpDown("quorate.pubsub.messages.waiting", "{message}", "Messages that wait for subscribers on this node.",
-			func(s Stats, show meter.Show) { show(int64(s.Waiting)) }),
+			func(s Stats, observe meter.Observer) { observe(int64(s.Waiting)) }),
 		meter.Gauge("quorate.pubsub.topics", "{topic}", "Topics that this node publishes to or has subscribed to.",
-			func(s Stats, show meter.Show) { show(int64(s.Topics)) }),
+			func(s Stats, observe meter.Observer) { observe(int64(s.Topics)) }),
 		meter.Total("quorate.pubsub.messages.published", "{message}", "Messages that this node has published.",
 			func(s Stats) uint64 { return s.Published }),
 		meter.Total("quorate.pubsub.messages.sent", "{message}", "Messages that connections to other nodes have taken.",
@@ -42,9 +42,9 @@ func metricsTable() []meter.Row[Stats] {
 		meter.Total("quorate.pubsub.messages.undecoded", "{message}", "Messages that the codec of a subscriber has not decoded.",
 			func(s Stats) uint64 { return s.Undecoded }),
 		meter.Counter("quorate.pubsub.messages.dropped", "{message}", "Messages that were dropped.",
-			func(s Stats, show meter.Show) {
+			func(s Stats, observe meter.Observer) {
 				for why := range lossReasons {
-					show(int64(s.dropped[why]), attrReason.String(why.String()))
+					observe(int64(s.dropped[why]), attrReason.String(why.String()))
 				}
 			}),
 	}

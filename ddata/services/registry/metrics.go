@@ -17,8 +17,8 @@ func (r *Registry) observe() (stop func()) {
 
 // metricsTable declares what is measured, each metric by a row that reads it.
 func metricsTable() []meter.Row[Stats] {
-	whole := func(of func(Stats) int) func(Stats, meter.Show) {
-		return func(s Stats, show meter.Show) { show(int64(of(s))) }
+	whole := func(of func(Stats) int) func(Stats, meter.Observer) {
+		return func(s Stats, observe meter.Observer) { observe(int64(of(s))) }
 	}
 	return []meter.Row[Stats]{
 		meter.UpDown("quorate.registry.registrations", "{entry}", "Entries that this node has registered.",

@@ -17,7 +17,7 @@
 //   - C5: no client has more requests at a node than its window, or waiting than its bound, but for those that nodes
 //     have sent back; none waits for room while there is some; no node has more than its bounds, and none counts a
 //     request that is done.
-//   - C6: what is told by way of a node, and accepted, comes before what is sent by that way later to the same entity.
+//   - C6: what is told over a node, and accepted, comes before what is sent over it later to the same entity.
 //   - C7: when faults are over, every request ends well within its time.
 //   - C8: while nodes do nothing but leave in order and come back ([RunOrderly]), every request succeeds.
 package simulation

@@ -19,37 +19,37 @@ import (
 type entry struct {
 	r        *clientsim.Request
 	token    string
-	sent     int // The order of what happens: when it was begun,
-	done     int // and when it ended. Zero: not yet.
+	sent     int // The ledger's count when the request was begun.
+	done     int // The ledger's count when it ended. Zero: it has not.
 	code     clientv1.Code
-	accepted way // The node that has accepted it, in which life.
+	accepted incarnation // The node that has accepted it, in which life.
 	handled  int
 	reached  int // How often a node got it.
 }
 
-// way is a life of a node.
-type way struct {
+// incarnation is one life of a node, from a start to its end.
+type incarnation struct {
 	n    *node
 	life int
 }
 
-// lane is what one client sends to one entity by one way.
-type lane struct {
-	to  string // Client and entity, as tokens begin.
-	way way
+// route is what one client sends to one entity over one incarnation of a node.
+type route struct {
+	to string // Client and entity, as tokens begin.
+	by incarnation
 }
 
-// ledger is what is known of all requests.
+// ledger holds what is known of all requests. Its count grows with each begin and end of one.
 type ledger struct {
 	w     *World
 	count int
 	by    map[string]*entry
 	open  []*entry
-	last  map[lane]int // When the last of what was handled was begun.
+	last  map[route]int // The largest sent of the requests of a route that were handled.
 }
 
 func newLedger(w *World) *ledger {
-	return &ledger{w: w, by: map[string]*entry{}, last: map[lane]int{}}
+	return &ledger{w: w, by: map[string]*entry{}, last: map[route]int{}}
 }
 
 // begin notes a request.
@@ -75,7 +75,7 @@ func (l *ledger) reached(token string, n *node) {
 }
 
 // accept notes that sharding has accepted a request.
-func (l *ledger) accept(token string, n *node) { l.of(token).accepted = way{n, n.life} }
+func (l *ledger) accept(token string, n *node) { l.of(token).accepted = incarnation{n, n.life} }
 
 // handle notes that an entity handles a request.
 func (l *ledger) handle(m *message) {
@@ -89,7 +89,7 @@ func (l *ledger) handle(m *message) {
 	if e.done > 0 && unhandled(e.code) {
 		l.w.Fail(fmt.Errorf("C2: %s has ended as %v, and is handled", e.token, e.code))
 	}
-	on := lane{e.token[:strings.LastIndexByte(e.token, '/')], e.accepted}
+	on := route{e.token[:strings.LastIndexByte(e.token, '/')], e.accepted}
 	// (docs/clients.md, "what goes later by the same node comes after it, what goes by another one may overtake it")
 	if m.tell && e.done > 0 && e.code == clientv1.Code_CODE_OK && e.done < l.last[on] {
 		l.w.Fail(fmt.Errorf("C6: %s was accepted before one was begun that has overtaken it", e.token))
@@ -140,8 +140,8 @@ func unhandled(c clientv1.Code) bool {
 	return c != clientv1.Code_CODE_OK && c != clientv1.Code_CODE_ENTITY_FAILED && c != clientv1.Code_CODE_UNKNOWN_OUTCOME
 }
 
-// look finds what should have ended.
-func (l *ledger) look() {
+// checkOpen finds requests that should have ended.
+func (l *ledger) checkOpen() {
 	kept := l.open[:0]
 	for _, e := range l.open {
 		if e.done > 0 {

@@ -5,8 +5,8 @@ package simulation
 
 import "time"
 
-// parcel is a message on its way.
-type parcel struct {
+// item is a message under way, and when it arrives at the earliest.
+type item struct {
 	message any
 	bytes   int
 	due     time.Duration
@@ -15,16 +15,16 @@ type parcel struct {
 // pipe is one direction of a connection: it keeps the order, holds a bounded number of bytes, and delivers nothing
 // while it is blocked.
 type pipe struct {
-	w       *World
-	most    int         // How many bytes it holds before the sender waits.
-	blocked func() bool // Nothing comes through, or nobody reads, at present.
-	take    func(any)   // Gets what arrives.
-	room    func()      // Is called when a sender that has to wait goes on.
-	queue   []parcel
-	bytes   int
-	full    bool
-	pumping bool
-	closed  bool
+	w          *World
+	most       int         // How many bytes it holds before the sender waits.
+	blocked    func() bool // Nothing comes through, or nobody reads, at present.
+	deliver    func(any)   // Gets what arrives.
+	onWritable func()      // Is called when a sender that had to wait may go on.
+	queue      []item
+	bytes      int
+	full       bool
+	pumping    bool
+	closed     bool
 }
 
 // send takes a message, and reports whether there is room for another one.
@@ -36,7 +36,7 @@ func (p *pipe) send(message any, bytes int) bool {
 	if n := len(p.queue); n > 0 {
 		due = max(due, p.queue[n-1].due)
 	}
-	p.queue = append(p.queue, parcel{message, bytes, due})
+	p.queue = append(p.queue, item{message, bytes, due})
 	p.bytes += bytes
 	p.full = p.bytes > p.most
 	p.pump()
@@ -61,10 +61,10 @@ func (p *pipe) pump() {
 		if head := p.queue[0]; !p.blocked() && head.due <= p.w.Now() {
 			p.queue = p.queue[1:]
 			p.bytes -= head.bytes
-			p.take(head.message)
+			p.deliver(head.message)
 			if p.full && p.bytes <= p.most && !p.closed {
 				p.full = false
-				p.room()
+				p.onWritable()
 			}
 		}
 		p.pump()

@@ -61,11 +61,11 @@ func (d dialer) Dial(peer *clientsim.Session) clientsim.Conn {
 	to, from := d.w.link(d.p, d.n), d.w.back(d.p, d.n)
 	s.up = &pipe{
 		w: d.w, most: pipeBytes, blocked: func() bool { return cut(to) || s.n.frozen > d.w.Now() },
-		take: func(m any) { s.arrived(m) }, room: peer.Writable,
+		deliver: func(m any) { s.arrived(m) }, onWritable: peer.Writable,
 	}
 	s.down = &pipe{
 		w: d.w, most: pipeBytes, blocked: func() bool { return cut(from) || d.p.blind > d.w.Now() },
-		take: func(m any) { s.returned(m) }, room: func() { s.call.writable() },
+		deliver: func(m any) { s.returned(m) }, onWritable: func() { s.call.writable() },
 	}
 	d.w.After(d.w.upTo(5*time.Millisecond), s.open)
 	d.w.After(time.Second, s.ping)

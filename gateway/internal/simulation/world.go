@@ -100,14 +100,14 @@ type program struct {
 // New returns a world with some nodes, in which all may go wrong.
 func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
 	w := build(simulation.Options{Seed: seed, Scenario: "clients"}, nodes, false, set)
-	w.trouble()
+	w.injectFaults()
 	return w
 }
 
 // NewOrderly returns a world in which nodes leave in order and come back, and nothing goes wrong.
 func NewOrderly(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
 	w := build(simulation.Options{Seed: seed, Scenario: "clients-leaves"}, nodes, true, set)
-	w.rota()
+	w.letNodesLeave()
 	return w
 }
 
@@ -135,7 +135,7 @@ func build(base simulation.Options, nodes int, orderly bool, set []func(*simulat
 		p.open()
 		p.ask()
 	}
-	w.second()
+	w.checkEverySecond()
 	return w
 }
 
@@ -226,8 +226,9 @@ func (p *program) request() {
 	}
 }
 
-// look finds requests that wait for room while there is some. Who is told of it comes within a moment.
-func (p *program) look() {
+// checkWaiting finds requests that wait for room while there is some. A program that is told of room uses it within a
+// moment.
+func (p *program) checkWaiting() {
 	waits := func() bool {
 		waiting, _ := p.client.Waiting()
 		return waiting == 0 && p.client.Refused() > 0
@@ -241,34 +242,35 @@ func (p *program) look() {
 	}
 }
 
-// second looks at everything once a second.
-func (w *World) second() {
+// checkEverySecond checks all nodes, clients and requests once a second.
+func (w *World) checkEverySecond() {
 	w.After(time.Second, func() {
-		w.ledger.look()
+		w.ledger.checkOpen()
 		for _, n := range w.nodes {
 			n.look()
 		}
 		for _, p := range w.programs {
-			p.look()
+			p.checkWaiting()
 		}
-		w.second()
+		w.checkEverySecond()
 	})
 }
 
-// trouble lets faults strike until their time is over.
-func (w *World) trouble() {
+// injectFaults injects faults until the time for that is over.
+func (w *World) injectFaults() {
 	w.After(w.upTo(1500*time.Millisecond), func() {
 		if w.Now() > faults {
 			w.recover()
 			return
 		}
-		w.strike(w.nodes[w.rand.IntN(len(w.nodes))], w.programs[w.rand.IntN(len(w.programs))])
-		w.trouble()
+		w.injectFault(w.nodes[w.rand.IntN(len(w.nodes))], w.programs[w.rand.IntN(len(w.programs))])
+		w.injectFaults()
 	})
 }
 
-// rota lets nodes leave until the time of that is over. Another node that all clients are connected to always stays.
-func (w *World) rota() {
+// letNodesLeave has nodes leave and come back until the time for that is over. A node to which all clients are
+// connected always stays.
+func (w *World) letNodesLeave() {
 	w.After(w.upTo(3*time.Second), func() {
 		if w.Now() > faults {
 			return
@@ -285,12 +287,12 @@ func (w *World) rota() {
 			n.leave()
 			w.restart(n)
 		}
-		w.rota()
+		w.letNodesLeave()
 	})
 }
 
-// strike lets one fault strike.
-func (w *World) strike(n *node, p *program) {
+// injectFault injects one fault.
+func (w *World) injectFault(n *node, p *program) {
 	until := w.Now() + w.upTo([]time.Duration{500 * time.Millisecond, 3 * time.Second, 25 * time.Second}[w.rand.IntN(3)])
 	switch w.rand.IntN(12) {
 	case 0:

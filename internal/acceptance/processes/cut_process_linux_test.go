@@ -148,19 +148,19 @@ func auditOwners(t *testing.T, dir string) (faults []string, owners int) {
 	accounts, err := auditor.ReadAccounts(dir)
 	require.NoError(t, err)
 	for _, account := range accounts {
-		books, err := auditor.ReadBooks(dir, account)
+		history, err := auditor.ReadHistory(dir, account)
 		require.NoError(t, err)
-		owners += len(books.Tenures)
-		for _, e := range books.Refused {
+		owners += len(history.Owners)
+		for _, e := range history.Refused {
 			births[birthOf(e)] = true
 			faults = append(faults, fmt.Sprintf("%s: somebody came with epoch %s when there was a higher one", account, e))
 		}
-		for i, now := range books.Tenures {
+		for i, now := range history.Owners {
 			births[birthOf(now.Epoch)] = true
 			if i == 0 {
 				continue
 			}
-			before := books.Tenures[i-1]
+			before := history.Owners[i-1]
 			if n := bookedLate(before, now); n > 0 {
 				faults = append(faults, fmt.Sprintf("%s: active twice: %s wrote %d times in %s while %s had it in %s",
 					account, before.Node, n, before.Epoch, now.Node, now.Epoch))
@@ -180,7 +180,7 @@ func birthOf(epoch string) string {
 }
 
 // bookedLate counts what an owner booked after the next one had begun.
-func bookedLate(t, next auditor.Tenure) int {
+func bookedLate(t, next auditor.AccountOwner) int {
 	late := 0
 	for _, b := range slices.Concat(t.Booked, t.Late) {
 		if b.At > next.Began {

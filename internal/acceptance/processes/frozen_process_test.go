@@ -153,19 +153,19 @@ func (f *frost) epochsOf(ids []string) map[string]string {
 	f.t.Helper()
 	epochs := map[string]string{}
 	for _, id := range ids {
-		tenures := f.tenures(id)
-		epochs[id] = tenures[len(tenures)-1].Epoch
+		owners := f.owners(id)
+		epochs[id] = owners[len(owners)-1].Epoch
 	}
 	return epochs
 }
 
-// tenures reads the journal of an account.
-func (c *city) tenures(id string) []auditor.Tenure {
+// owners reads the journal of an account.
+func (c *city) owners(id string) []auditor.AccountOwner {
 	c.t.Helper()
-	books, err := auditor.ReadBooks(c.journal, id)
+	history, err := auditor.ReadHistory(c.journal, id)
 	require.NoError(c.t, err)
-	require.NotEmpty(c.t, books.Tenures)
-	return books.Tenures
+	require.NotEmpty(c.t, history.Owners)
+	return history.Owners
 }
 
 // sendLate sends a transfer from each account of the frozen node to that node,
@@ -213,7 +213,7 @@ func (f *frost) checkNothingBegun() {
 		// An account that moved before the pause answers from its new node, and the frozen
 		// node passes the answer on. The frozen node itself has begun none of the transfers.
 		for _, id := range []string{t.From, t.To} {
-			for _, s := range f.tenures(id) {
+			for _, s := range f.owners(id) {
 				for _, b := range slices.Concat(s.Booked, s.Late) {
 					require.False(f.t, s.Node == f.victim.Node && b.Transfer == t.ID, "%s was begun in epoch %s", t.ID, s.Epoch)
 				}
@@ -385,10 +385,10 @@ func (k *clerks) checkReceipts() {
 	k.city.t.Helper()
 	epochs := map[booking][]string{}
 	for _, id := range append([]string{"elsewhere"}, k.ids...) {
-		if _, err := auditor.ReadBooks(k.city.journal, id); err != nil {
+		if _, err := auditor.ReadHistory(k.city.journal, id); err != nil {
 			continue // Nobody asked that account.
 		}
-		for _, s := range k.city.tenures(id) {
+		for _, s := range k.city.owners(id) {
 			for _, b := range s.Booked {
 				epochs[booking{id, b.Transfer}] = append(epochs[booking{id, b.Transfer}], s.Epoch)
 			}

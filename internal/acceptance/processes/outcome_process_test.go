@@ -100,7 +100,7 @@ func TestOutcomesAfterAKillByKind(t *testing.T) {
 	c.readAll(own, nodes[:2]...)
 	for _, id := range own {
 		require.NotEqual(t, victim.Node, c.owner(id))
-		for _, s := range c.tenures(id) {
+		for _, s := range c.owners(id) {
 			for _, b := range s.Booked {
 				require.NotContains(t, b.Transfer, "late", "nobody carries out what was not delivered")
 			}

@@ -377,8 +377,8 @@ func (c *city) move(over *node, t bank.Transfer) {
 // owner returns the node that owns an account, as the journal of the account says.
 func (c *city) owner(id string) string {
 	c.t.Helper()
-	tenures := c.tenures(id)
-	return tenures[len(tenures)-1].Node
+	owners := c.owners(id)
+	return owners[len(owners)-1].Node
 }
 
 // ownedBy returns the accounts of a list that a node owns.

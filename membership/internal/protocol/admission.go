@@ -22,9 +22,9 @@ import (
 // refused as busy, and its sender asks again.
 const pendingJoinsMax = 256
 
-// hopefulsMax bounds the nodes that are told when this node becomes a member. Nodes
-// beyond the bound learn of it by asking again.
-const hopefulsMax = 1024
+// waitingJoinersMax bounds the nodes that are answered again when this node becomes a member.
+// Nodes beyond the bound learn of it by asking again.
+const waitingJoinersMax = 1024
 
 // admission is what a member knows about nodes that ask to join through it. A
 // join is recorded only after the address that it names was dialled and the
@@ -33,47 +33,49 @@ const hopefulsMax = 1024
 type admission struct {
 	*core
 
-	inquiry    *inquiry
-	boot       *bootstrapping
-	footing    *footing
-	strategies *strategies
-	monitoring *heartbeats
+	inquiry       *inquiry
+	contactSearch *contactSearch
+	footing       *footing
+	strategies    *strategies
+	monitoring    *heartbeats
 
 	pending map[gossip.Address]pendingJoin // By the address that is being dialled.
 
-	// hopefuls are the nodes that asked this node for a cluster when it had none. They
+	// waitingJoiners are the nodes that asked this node for a cluster when it had none. They
 	// are told as soon as it has one: when all nodes of a cluster start together, all but
 	// the first would otherwise wait until their next question is due.
-	hopefuls []hopeful
+	waitingJoiners []waitingJoiner
 
-	// backOffs are the addresses whose nodes must wait before they may join again.
-	backOffs backOffs
+	// backoffs are the addresses whose nodes must wait before they may join again.
+	backoffs backoffs
 }
 
-func newAdmission(c *core, d *inquiry, boot *bootstrapping, standing *footing, s *strategies, monitoring *heartbeats) *admission {
+func newAdmission(c *core, d *inquiry, boot *contactSearch, standing *footing, s *strategies, monitoring *heartbeats) *admission {
 	return &admission{
-		core: c, inquiry: d, boot: boot, footing: standing, strategies: s, monitoring: monitoring,
-		pending: map[gossip.Address]pendingJoin{}, backOffs: backOffs{},
+		core: c, inquiry: d, contactSearch: boot, footing: standing, strategies: s, monitoring: monitoring,
+		pending: map[gossip.Address]pendingJoin{}, backoffs: backoffs{},
 	}
 }
 
-type hopeful struct {
+// waitingJoiner is a node that asked when this node was not a member, with its last question.
+type waitingJoiner struct {
 	node    gossip.NodeID
 	attempt uint64
 	claim   Claim
 }
 
-// hope notes that a node waits for this node to become a member.
-func (a *admission) hope(node gossip.NodeID, attempt uint64, claim Claim) {
-	i := slices.IndexFunc(a.hopefuls, func(h hopeful) bool { return h.node == node })
+// addWaitingJoiner keeps the question of a node, to answer it again once this node is a member.
+func (a *admission) addWaitingJoiner(node gossip.NodeID, attempt uint64, claim Claim) {
+	i := slices.IndexFunc(a.waitingJoiners, func(j waitingJoiner) bool { return j.node == node })
 	switch {
 	case i >= 0:
-		a.hopefuls[i].attempt, a.hopefuls[i].claim = attempt, claim
-	case len(a.hopefuls) < hopefulsMax:
-		a.hopefuls = append(a.hopefuls, hopeful{node, attempt, claim})
+		a.waitingJoiners[i].attempt, a.waitingJoiners[i].claim = attempt, claim
+	case len(a.waitingJoiners) < waitingJoinersMax:
+		a.waitingJoiners = append(a.waitingJoiners, waitingJoiner{node, attempt, claim})
 	}
 }
 
+// pendingJoin is a request to join whose sender's address is being dialled.
 type pendingJoin struct {
 	from    gossip.NodeID
 	request JoinRequest
@@ -83,7 +85,7 @@ func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	claim := a.inquiry.answerTo(from.Address, msg.Claim)
 	switch status := a.ownStatus(); {
 	case a.phase != phaseMember:
-		a.hope(from, msg.Attempt, msg.Claim)
+		a.addWaitingJoiner(from, msg.Attempt, msg.Claim)
 		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Reason: "not a member of a cluster", Claim: claim})
 	case !admits(status):
 		a.out.Send(from, InitJoinNack{Attempt: msg.Attempt, Member: true, Reason: "this member is " + status.String(), Claim: claim})
@@ -92,26 +94,26 @@ func (a *admission) receiveInitJoin(from gossip.NodeID, msg InitJoin) {
 	}
 	if !msg.Back {
 		a.inquiry.askBack(from.Address, msg.Claim)
-		a.boot.lookUpFor(from.Address)
+		a.contactSearch.lookUpFor(from.Address)
 	}
 }
 
-// answerHopefuls answers the nodes that asked before this node was a member.
-func (a *admission) answerHopefuls() {
-	hopefuls := a.hopefuls
-	a.hopefuls = nil
-	for _, h := range hopefuls {
-		a.receiveInitJoin(h.node, InitJoin{Attempt: h.attempt, Claim: h.claim, Back: true})
+// answerWaitingJoiners answers the nodes that asked before this node was a member.
+func (a *admission) answerWaitingJoiners() {
+	joiners := a.waitingJoiners
+	a.waitingJoiners = nil
+	for _, j := range joiners {
+		a.receiveInitJoin(j.node, InitJoin{Attempt: j.attempt, Claim: j.claim, Back: true})
 	}
 	if !a.footing.mayLetIn() {
-		a.hopefuls = hopefuls // Nodes that did not vote hear again when they may join.
+		a.waitingJoiners = joiners // Nodes that did not vote are answered again when they may join.
 	}
 }
 
-// inviteHopefuls tells the waiting nodes that they may join now.
-func (a *admission) inviteHopefuls() {
-	if len(a.hopefuls) > 0 && a.footing.mayLetIn() {
-		a.answerHopefuls()
+// inviteWaitingJoiners answers the waiting nodes again as soon as they may join.
+func (a *admission) inviteWaitingJoiners() {
+	if len(a.waitingJoiners) > 0 && a.footing.mayLetIn() {
+		a.answerWaitingJoiners()
 	}
 }
 
@@ -124,7 +126,7 @@ func (a *admission) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	if refusal := a.judgeJoin(from, msg); refusal != nil {
 		a.refuseJoin(from, *refusal)
 		if a.phase == phaseMember && !a.footing.mayLetIn() {
-			a.hope(from, msg.Attempt, msg.Claim)
+			a.addWaitingJoiner(from, msg.Attempt, msg.Claim)
 		}
 		return
 	}
@@ -170,7 +172,7 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 		return refuse(RefusedMalformed, false, "%v is the address of the member asked", from.Address)
 	case !msg.Cluster.IsZero() && msg.Cluster != a.state.Cluster():
 		return refuse(RefusedCluster, true, "this is another cluster than %v", msg.Cluster)
-	case known == nil && !a.isNeeded(from) && !msg.Claim.isRelatedTo(a.inquiry.claim(), a.inquiry.sight().evidence(from.Address, msg.Claim)):
+	case known == nil && !a.isNeeded(from) && !msg.Claim.isRelatedTo(a.inquiry.claim(), a.inquiry.knownAddresses().evidence(from.Address, msg.Claim)):
 		return refuse(RefusedUnrelated, true, "%s", unrelated(from.Address, msg.Claim, a.inquiry.claim()))
 	case raiseEpochs(a.state, msg.Claim.Record) > gossip.LatestBirth:
 		return refuse(RefusedMalformed, false, "epochs that began at %d leave no room for those of this cluster", msg.Claim.Record.EpochBorn)
@@ -195,7 +197,7 @@ func (a *admission) judgeJoin(from gossip.NodeID, msg JoinRequest) *JoinRefused 
 }
 
 // lendingSince is the version of the protocol between nodes from which on nodes lend proofs
-// of a majority, see [relaying].
+// of a majority, see [standingRelay].
 const lendingSince = 2
 
 // lendsNothing returns a node whose build does not lend proofs, where the cluster would have

@@ -130,7 +130,7 @@ func (r *replies) answer(member *gossip.Member, sequence uint64) HeartbeatReply 
 // the member, and that its word counts for the member's standing. It does not count for
 // one that is not established, see [core.isEstablished], or that many accuse: then this
 // node takes part in cutting it off, as whoever removes it relies on, see
-// [fencing.heldBy]. And it counts for nobody once this node has confirmed that it hosts
+// [fences.heldBy]. And it counts for nobody once this node has confirmed that it hosts
 // nothing: its vote may then help a side to remove members that go on hearing it, and
 // whoever removes them does not know since when it has heard that they are down.
 func (r *replies) grants(member *gossip.Member) (known, standing bool) {

@@ -13,48 +13,49 @@ import (
 )
 
 const (
-	// linkBackOffFirst is how long a node is kept out after its first downing for broken
+	// linkBackoffFirst is how long a node is kept out after its first downing for broken
 	// links. Each further downing doubles the time.
-	linkBackOffFirst = 5 * time.Second
+	linkBackoffFirst = 5 * time.Second
 
-	// LinkBackOffMost is the longest time for which a node is kept out. After twice as
+	// LinkBackoffMax is the longest time for which a node is kept out. After twice as
 	// long without another downing the address starts again from the shortest.
-	LinkBackOffMost = 5 * time.Minute
+	LinkBackoffMax = 5 * time.Minute
 
-	// linkBackOffsMax bounds the addresses that are remembered.
-	linkBackOffsMax = 1024
+	// linkBackoffsMax bounds the addresses that are remembered.
+	linkBackoffsMax = 1024
 )
 
-// backOffs keeps out, for a growing time, nodes that were downed because some of their
+// backoffs keeps out, for a growing time, nodes that were downed because some of their
 // links were broken though other nodes reached them. A link that works on and off would
 // otherwise have its node up and down in turns, each time with an outage of its work.
 // Each member derives the entries by itself from the state in which it hears of the
 // downing, so all agree except members that join later.
-type backOffs map[gossip.Address]backOff
+type backoffs map[gossip.Address]backoff
 
-type backOff struct {
+// backoff is for how long an address is kept out in all, and until when.
+type backoff struct {
 	last  time.Duration
 	until machine.Instant
 }
 
 // note doubles the time for which an address is kept out, and starts it now.
-func (b backOffs) note(a gossip.Address, now machine.Instant) {
+func (b backoffs) note(a gossip.Address, now machine.Instant) {
 	for other, o := range b { //quorate:unordered each is looked at by itself
-		if now.Sub(o.until) > 2*LinkBackOffMost {
+		if now.Sub(o.until) > 2*LinkBackoffMax {
 			delete(b, other)
 		}
 	}
 	was, known := b[a]
-	if !known && len(b) >= linkBackOffsMax {
+	if !known && len(b) >= linkBackoffsMax {
 		return
 	}
-	last := min(max(2*was.last, linkBackOffFirst), LinkBackOffMost)
-	b[a] = backOff{last: last, until: now.Add(last)}
+	last := min(max(2*was.last, linkBackoffFirst), LinkBackoffMax)
+	b[a] = backoff{last: last, until: now.Add(last)}
 }
 
 // keeps tells whether an address is kept out, and for how long in all. The remaining time
 // would make the text of the refusal differ from one request to the next.
-func (b backOffs) keeps(a gossip.Address, now machine.Instant) (time.Duration, bool) {
+func (b backoffs) keeps(a gossip.Address, now machine.Instant) (time.Duration, bool) {
 	o, known := b[a]
 	return o.last, known && now < o.until
 }
@@ -67,7 +68,7 @@ func (a *admission) noteDowned(prev, next *gossip.State) {
 		}
 		was := prev.Member(member.Node)
 		if was != nil && was.Status >= gossip.Up && was.Status < gossip.Down && member.Node != a.self && a.hadBrokenLinks(next, member.Node) {
-			a.backOffs.note(member.Node.Address, a.now.Mono)
+			a.backoffs.note(member.Node.Address, a.now.Mono)
 		}
 	}
 }
@@ -99,7 +100,7 @@ func (a *admission) hadBrokenLinks(s *gossip.State, n gossip.NodeID) bool {
 
 // keptOut returns the refusal of a node whose address must wait, or nil.
 func (a *admission) keptOut(from gossip.NodeID, msg JoinRequest) *JoinRefused {
-	wait, kept := a.backOffs.keeps(from.Address, a.now.Mono)
+	wait, kept := a.backoffs.keeps(from.Address, a.now.Mono)
 	if !kept || a.state.Member(from) != nil {
 		return nil
 	}

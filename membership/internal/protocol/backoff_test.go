@@ -16,11 +16,11 @@ import (
 // The time for which an address is kept out doubles up to the most. Twice the most after
 // the end of that time the address starts again from the shortest.
 func TestBackOffsDoubleUpToTheMost(t *testing.T) {
-	b, now, address := backOffs{}, machine.Instant(time.Minute), nodeAt(1).Address
+	b, now, address := backoffs{}, machine.Instant(time.Minute), nodeAt(1).Address
 	_, kept := b.keeps(address, now)
 	require.False(t, kept)
-	for want := linkBackOffFirst; ; want *= 2 {
-		want = min(want, LinkBackOffMost)
+	for want := linkBackoffFirst; ; want *= 2 {
+		want = min(want, LinkBackoffMax)
 		b.note(address, now)
 		wait, kept := b.keeps(address, now+machine.Instant(want)-1)
 		require.True(t, kept)
@@ -28,34 +28,34 @@ func TestBackOffsDoubleUpToTheMost(t *testing.T) {
 		now += machine.Instant(want)
 		_, kept = b.keeps(address, now)
 		require.False(t, kept, "the time is over")
-		if want == LinkBackOffMost {
+		if want == LinkBackoffMax {
 			break
 		}
 	}
-	now += machine.Instant(2 * LinkBackOffMost)
+	now += machine.Instant(2 * LinkBackoffMax)
 	b.note(address, now)
 	wait, _ := b.keeps(address, now)
-	require.Equal(t, LinkBackOffMost, wait, "it is remembered so long")
-	now += machine.Instant(3*LinkBackOffMost) + 1
+	require.Equal(t, LinkBackoffMax, wait, "it is remembered so long")
+	now += machine.Instant(3*LinkBackoffMax) + 1
 	b.note(address, now)
 	wait, _ = b.keeps(address, now)
-	require.Equal(t, linkBackOffFirst, wait)
+	require.Equal(t, linkBackoffFirst, wait)
 }
 
 // However many addresses are downed for their links, a bounded number is remembered: those
 // beyond are let in, and those that are known go on to wait longer.
 func TestBackOffsAreBounded(t *testing.T) {
-	b := backOffs{}
-	for i := range linkBackOffsMax + 1 {
+	b := backoffs{}
+	for i := range linkBackoffsMax + 1 {
 		b.note(nodeAt(i).Address, 0)
 	}
-	require.Len(t, b, linkBackOffsMax)
-	_, kept := b.keeps(nodeAt(linkBackOffsMax).Address, 0)
+	require.Len(t, b, linkBackoffsMax)
+	_, kept := b.keeps(nodeAt(linkBackoffsMax).Address, 0)
 	require.False(t, kept)
 	b.note(nodeAt(0).Address, 0)
 	wait, kept := b.keeps(nodeAt(0).Address, 0)
 	require.True(t, kept)
-	require.Equal(t, 2*linkBackOffFirst, wait)
+	require.Equal(t, 2*linkBackoffFirst, wait)
 }
 
 // A member refuses a node that was downed for its links, says for how long, and that it may
@@ -83,13 +83,13 @@ func TestWhoWasDownedForItsLinksIsRefusedForATime(t *testing.T) {
 				a.receiveJoinRequest(again.Node, JoinRequest{Attempt: 1, Member: again, Settings: a.inquiry.compared(), Claim: a.inquiry.claim()})
 				return sentTo[JoinRefused](b)[4], len(effects[Probe](b))
 			}
-			refused, dialled := ask(time.Minute + linkBackOffFirst - 1)
+			refused, dialled := ask(time.Minute + linkBackoffFirst - 1)
 			if broken {
 				require.Equal(t, RefusedLinks, refused.Refusal)
 				require.True(t, refused.Retry, "it may ask again")
-				require.Contains(t, refused.Reason, "let in again "+linkBackOffFirst.String()+" after that")
+				require.Contains(t, refused.Reason, "let in again "+linkBackoffFirst.String()+" after that")
 				require.Zero(t, dialled)
-				refused, dialled = ask(time.Minute + linkBackOffFirst)
+				refused, dialled = ask(time.Minute + linkBackoffFirst)
 			}
 			require.Empty(t, refused)
 			require.Equal(t, 1, dialled, "it is let in if it answers")
@@ -109,9 +109,9 @@ func TestMembersAndNewcomersAreNotKeptOut(t *testing.T) {
 	b.by(2, func(e *gossip.Edit) { e.Mark(nodeAt(4), gossip.Unreachable) })
 	b.edit(func(e *gossip.Edit) { e.SetStatus(nodeAt(4), gossip.Down, 0) })
 	a.noteDowned(before, b.state)
-	require.Empty(t, a.backOffs)
+	require.Empty(t, a.backoffs)
 
-	a.backOffs.note(nodeAt(3).Address, b.now.Mono)
+	a.backoffs.note(nodeAt(3).Address, b.now.Mono)
 	request := JoinRequest{Attempt: 1, Member: memberAt(3), Settings: a.inquiry.compared()}
 	require.Nil(t, a.keptOut(nodeAt(3), request))
 	again := nodeAt(3)

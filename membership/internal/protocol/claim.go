@@ -56,13 +56,13 @@ func (q *inquiry) claim() Claim {
 // answerTo returns what this node says of itself to one that claims something at an address.
 func (q *inquiry) answerTo(at gossip.Address, theirs Claim) Claim {
 	c := q.claim()
-	c.Evidence = q.sight().evidence(at, theirs)
+	c.Evidence = q.knownAddresses().evidence(at, theirs)
 	return c
 }
 
-// warnOfForgetful tells which nodes keep no record over their processes, if others do. Those speak for no
+// warnOfNodesWithoutRecord tells which nodes keep no record over their processes, if others do. Those speak for no
 // voter after a restart of all, so that those who remember may be too few to start the cluster again.
-func (q *inquiry) warnOfForgetful() {
+func (q *inquiry) warnOfNodesWithoutRecord() {
 	var without []gossip.Address
 	kept := q.memory.durable
 	if !kept {
@@ -79,7 +79,7 @@ func (q *inquiry) warnOfForgetful() {
 	if kept && len(without) > 0 {
 		slices.SortFunc(without, gossip.Address.Compare)
 		q.out.Decide("join", q.self.String(), "records are not kept", cutText(fmt.Sprintf("%v have no data directory, others have", without)))
-		q.out.Publish(Forgetful{Without: without})
+		q.out.Publish(NodesWithoutRecord{Addresses: without})
 	}
 }
 

@@ -19,7 +19,7 @@ func (m *Machine) becomeMember(state *gossip.State) {
 	m.join.endSearch()
 	m.phase, m.joinedAt = phaseMember, m.now.Mono
 	m.state = m.markSeen(state)
-	m.contacts.hearSponsor(m.join.target)
+	m.gossipPeers.hearSponsor(m.join.target)
 	// Services that were announced after this node had asked are not in the
 	// request, and so not in the state that answers it.
 	m.edit(func(e *gossip.Edit) {
@@ -28,11 +28,11 @@ func (m *Machine) becomeMember(state *gossip.State) {
 		}
 	})
 	m.survey()
-	m.admission.answerHopefuls()
+	m.admission.answerWaitingJoiners()
 	m.out.Arm(timerRound, m.now.Mono.Add(m.cfg.GossipInterval))
 	m.out.Arm(timerHeartbeat, m.now.Mono.Add(m.cfg.FailureDetector.HeartbeatInterval))
 	m.out.Arm(timerPrune, m.now.Mono.Add(pruneInterval))
-	m.meeting.enter(!m.join.target.IsZero())
+	m.otherClusters.enter(!m.join.target.IsZero())
 	if m.founding() {
 		m.out.Arm(timerFounding, m.now.Mono.Add(m.foundingLimit()))
 	}
@@ -40,8 +40,8 @@ func (m *Machine) becomeMember(state *gossip.State) {
 
 // discover begins to look for a cluster among contact points that are looked up.
 func (m *Machine) discover() {
-	if m.boot.begin() {
-		m.join.start(m.boot.addresses())
+	if m.contactSearch.begin() {
+		m.join.start(m.contactSearch.addresses())
 	}
 }
 
@@ -49,7 +49,7 @@ func (m *Machine) discover() {
 func (m *Machine) probed(in Probed) {
 	if m.phase != phaseJoining {
 		m.admission.probed(in)
-	} else if m.boot.dialled(in) {
+	} else if m.contactSearch.dialled(in) {
 		m.join.askAnew()
 	}
 }
@@ -58,8 +58,8 @@ func (m *Machine) probed(in Probed) {
 func (m *Machine) recordKept() {
 	switch m.phase {
 	case phaseJoining:
-		m.form.castVotes()
-		m.form.askVotes()
+		m.formation.castVotes()
+		m.formation.askVotes()
 		m.join.enterIfKept()
 	case phaseMember:
 		m.state = m.markSeen(m.state)
@@ -74,7 +74,7 @@ func (m *Machine) heartbeatRound() {
 		return
 	}
 	m.monitoring.round()
-	m.relaying.round()
+	m.relay.round()
 	m.report(true)
 	m.gate.renew()
 	if isNewcomer(m.state.Member(m.self)) {
@@ -90,7 +90,7 @@ func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
 		own = m.monitoring.question(from)
 	}
 	m.replies.receive(from, msg.Sequence, own)
-	m.spread.compare(from, msg.Fingerprint)
+	m.gossiper.compare(from, msg.Fingerprint)
 }
 
 // receiveHeartbeatReply has a question that came with an answer answered, by what this node
@@ -99,7 +99,7 @@ func (m *Machine) receiveHeartbeat(from gossip.NodeID, msg Heartbeat) {
 func (m *Machine) receiveHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 	if q := msg.Question; q.Sequence != 0 {
 		m.replies.receive(from, q.Sequence, Question{})
-		m.spread.compare(from, q.Fingerprint)
+		m.gossiper.compare(from, q.Fingerprint)
 	}
 	m.hearHeartbeatReply(from, msg)
 }
@@ -121,7 +121,7 @@ func (m *Machine) hearHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 	}
 	if msg.Known {
 		m.answers.isKnownTo(from, sentAt)
-		m.lead.retry()
+		m.leader.retry()
 	}
 	if lives {
 		m.monitoring.takeBack(from)
@@ -130,22 +130,22 @@ func (m *Machine) hearHeartbeatReply(from gossip.NodeID, msg HeartbeatReply) {
 
 // receiveGiven passes the word of a member, for which this node asked as a relay.
 func (m *Machine) receiveGiven(from gossip.NodeID, msg GiveStanding) {
-	if m.relaying.receiveGiven(from, msg) && msg.Known {
-		m.lead.retry()
+	if m.relay.receiveGiven(from, msg) && msg.Known {
+		m.leader.retry()
 	}
 }
 
 // receiveLent passes a proof that was lent to this node.
 func (m *Machine) receiveLent(from gossip.NodeID, msg LendStanding) {
-	if m.relaying.receiveLent(from, msg) {
-		m.lead.retry()
+	if m.relay.receiveLent(from, msg) {
+		m.leader.retry()
 	}
 }
 
 // report tells the leader which newcomers have answered this node; see [gate.tell].
 func (m *Machine) report(again bool) {
 	if m.gate.tell(again) {
-		m.lead.retry()
+		m.leader.retry()
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *Machine) noticeFreeze() {
 func (m *Machine) loadDowning(in LoadDowning) {
 	if m.strategies.load(in) && m.phase == phaseMember {
 		m.strategies.keep()
-		m.lead.act()
+		m.leader.act()
 	}
 }
 
@@ -192,12 +192,12 @@ func (m *Machine) peerRefused(in PeerRefused) {
 	switch {
 	case m.phase == phaseMember && in.Removed:
 		msg := NotMember{Node: m.self, Status: gossip.Removed}
-		m.exit.dismissed(in.Peer, msg, m.ending.dismissed(in.Peer, msg)+": "+in.Reason)
-	case m.phase == phaseJoining && m.boot.runs && !in.Removed:
-		m.boot.refused(in) // Discovery may find others.
+		m.leave.dismissed(in.Peer, msg, m.explainer.dismissed(in.Peer, msg)+": "+in.Reason)
+	case m.phase == phaseJoining && m.contactSearch.runs && !in.Removed:
+		m.contactSearch.refused(in) // Discovery may find others.
 	case m.phase == phaseJoining && (in.Final || in.Removed):
 		// An incarnation that was removed before its welcome arrived is never taken
 		// again; only the next incarnation is.
-		m.join.noteHopeless(in)
+		m.join.noteRefusedForGood(in)
 	}
 }

@@ -64,14 +64,14 @@ func TestFenceMustNotBeLongerThanStableAfter(t *testing.T) {
 	cfg := protocol.Default()
 	factory, err := fd.NewFactory(cfg.FailureDetector)
 	require.NoError(t, err)
-	deps := protocol.Deps{Rand: rand.New(rand.NewPCG(1, 1)), Detector: factory, Downing: protocol.Downing{Config: downing.Default()}}
+	deps := protocol.Dependencies{Rand: rand.New(rand.NewPCG(1, 1)), Detector: factory, Downing: protocol.Downing{Config: downing.Default()}}
 	self := gossip.Member{Node: gossip.NodeID{Address: address(1), UID: 1}}
 	_, err = protocol.New(cfg, self, deps)
 	require.NoError(t, err)
 	deps.Downing.Config.StableAfter = downing.AutoDuration(2 * time.Second)
 	_, err = protocol.New(cfg, self, deps)
 	require.ErrorContains(t, err, "stable-after")
-	_, err = protocol.New(cfg, gossip.Member{}, protocol.Deps{Downing: protocol.Downing{Config: downing.Default()}})
+	_, err = protocol.New(cfg, gossip.Member{}, protocol.Dependencies{Downing: protocol.Downing{Config: downing.Default()}})
 	require.ErrorContains(t, err, "no identity")
 	require.ErrorContains(t, err, "Rand and Detector")
 }

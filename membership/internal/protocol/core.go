@@ -21,7 +21,7 @@ import (
 // core, and everything else that it needs in fields of its own.
 type core struct {
 	cfg  Config
-	deps Deps
+	deps Dependencies
 
 	// self is the identity of this node, me the member that it describes itself as when
 	// it joins.
@@ -88,7 +88,7 @@ const (
 
 // newCore returns the core of a node that is in no cluster. The part strategies sets the
 // digest of the loaded strategies.
-func newCore(cfg Config, self gossip.Member, deps Deps) *core {
+func newCore(cfg Config, self gossip.Member, deps Dependencies) *core {
 	c := &core{cfg: cfg, deps: deps, self: self.Node, me: self, kept: deps.Record, state: gossip.New(gossip.ClusterID{})}
 	c.settled = c.state
 	c.settings = sortedSettings(slices.Concat(cfg.settings(), downingSettings(deps.Downing), deps.Settings))

@@ -41,7 +41,7 @@ func (m *Machine) Describe() string {
 	if q := m.resolver.question; q != nil {
 		fmt.Fprintf(&b, "deciding: %d strategies left, asked %v\n", len(q.left), q.asked)
 	}
-	if held := m.exit.held(); len(held) > 0 {
+	if held := m.leave.held(); len(held) > 0 {
 		fmt.Fprintf(&b, "held by %v\n", held)
 	}
 	b.WriteString(m.state.Describe())
@@ -64,7 +64,7 @@ func (m *Machine) Explain() string {
 	if m.phase != phaseMember {
 		return "not a member of a cluster"
 	}
-	converged, blockers := m.state.Convergence(m.self, m.surveyor.isExcused)
+	converged, blockers := m.state.Convergence(m.self, m.surveyBuilder.isExcused)
 	if converged {
 		return ""
 	}

@@ -10,37 +10,43 @@
 // does nothing else. Each concern is a part of it, a type of its own; DESIGN.md says
 // which part may use which. The head of each file says what its part decides:
 //
-//	core.go       what all parts share
-//	survey.go     what follows from a state: leader, convergence, sets of voters
-//	members.go    what parts read off a state and its survey
-//	inquiry.go    whom a node asks about clusters, and what they answer
-//	bootstrapping.go  who these are, where that is looked up
-//	join.go       how a node without a cluster finds one
-//	forming.go    how nodes that find none found one, by a vote
-//	record.go     what a node must not forget over a restart
-//	memory.go     when the record is on disk, and what waits for that
-//	meeting.go    what becomes of two clusters of one name that meet
-//	waiting.go    for whom a node in no cluster waits
-//	admission.go  how a member takes a node in
-//	gossip.go     how the state spreads
-//	contacts.go   with whom a node of a large cluster gossips
-//	heartbeat.go  who monitors whom, and when a node is marked unreachable
-//	answers.go    when heartbeats were answered; the answers to those of others
-//	standing.go   until when this node may host
-//	undecided.go  until when it may host where a minority may survive
-//	leader.go     what the leader does under convergence
-//	gate.go       when a newcomer may become up
-//	backoff.go    who is kept out for a time
-//	voting.go     who votes
-//	links.go      what is done while links between surviving members are broken
-//	downing.go    when it must be decided who goes after a partition
-//	deciding.go   which strategy decides that, on which node
-//	strategies.go which strategies there are, and how the cluster changes to another
-//	fencing.go    from when on a removed node hosts nothing any more
-//	leave.go      how a node leaves in order
-//	ending.go     what a node says of its own end
-//	settle.go     in which order the parts are told of a new state
-//	conduct.go    what concerns several parts at once
+//	core.go             what all parts share
+//	survey.go           what follows from a state: leader, convergence, sets of voters
+//	members.go          what parts read off a state and its survey
+//	inquiry.go          whom a node asks about clusters, and what they answer
+//	contactsearch.go    how contact points are looked up, and dialled
+//	join.go             how a node without a cluster finds one
+//	formation.go        how nodes that find none found one, by a vote
+//	record.go           what a node must not forget over a restart
+//	memory.go           when the record is on disk, and what waits for that
+//	otherclusters.go    which of two clusters of one name that meet goes on
+//	waiting.go          for whom a node in no cluster waits
+//	admission.go        how a member takes a node in
+//	gossiper.go         how the state spreads
+//	gossippeers.go      with whom a node of a large cluster gossips
+//	heartbeat.go        who monitors whom, and when a node is marked unreachable
+//	flapdetector.go     which unreachable records are kept for a time after an answer
+//	judgesession.go     how a failure detector outside of the machine is asked
+//	answers.go          when heartbeats were answered; the answers to those of others
+//	standing.go         until when this node may host
+//	standingrelay.go    how proofs of a majority are lent in a large cluster
+//	standby.go          which of the nodes that lend proofs ask the members
+//	undecided.go        until when a node may host where a minority may survive
+//	leader.go           what the leader does under convergence
+//	gate.go             when a newcomer may become up
+//	backoff.go          which addresses are kept out for a time
+//	voting.go           who votes
+//	linksurvey.go       what is done while links between surviving members are broken
+//	downing.go          when it must be decided who goes after a partition
+//	deciding.go         which strategy decides that, on which node
+//	strategies.go       which strategies there are, and how the cluster changes to another
+//	fences.go           from when on a removed node hosts nothing any more
+//	seensets.go         who had seen which records, for the fences
+//	leave.go            how a node leaves in order
+//	clustershutdown.go  how a whole cluster is stopped
+//	endexplainer.go     what a node says of its own end
+//	settle.go           in which order the parts are told of a new state
+//	conduct.go          what concerns several parts at once
 //
 // # The life of a node
 //

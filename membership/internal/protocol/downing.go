@@ -21,8 +21,7 @@ import (
 // nodes ([resolver.downAll]). The command to down a member stands at the end: what it does
 // on the node that gets the command, and on the one that it is about ([resolver.obey]).
 
-// resolver is how a node, as a leader of its side of a partition, decides who must
-// go.
+// resolver decides, where this node leads its side of a partition, which members must go.
 //
 //	somebody unreachable -> view unchanged for stable-after -> ask the strategy
 //	     ^                        |  (only the leader of the side)      |
@@ -33,7 +32,7 @@ type resolver struct {
 
 	strategies *strategies
 
-	// heardAll is that of the footing.
+	// heardAll returns since when all voters that are not down have been heard, see [footing.heardAll].
 	heardAll func() machine.Instant
 
 	// troubled says that a member which is neither down nor exiting is unreachable, or
@@ -43,13 +42,13 @@ type resolver struct {
 	// view is the digest of what a decision would rest on.
 	view uint64
 
-	// saw are the members that have seen a state with this view, rested that the leader has
-	// waited for those of them that had not seen the present state when it was to decide.
+	// saw are the members that have seen a state with this view. rested says that the leader has
+	// waited, once, for those of them that had not seen the present state when it was to decide.
 	saw    map[gossip.NodeID]bool
 	rested bool
 
-	// stableSince is since when the view has not changed, troubledSince since when there
-	// is something to decide, moved on by the time that this node slept through.
+	// stableSince is since when the view has not changed. troubledSince is since when there is
+	// something to decide; times in which this node itself did not run are not counted.
 	stableSince   machine.Instant
 	troubledSince machine.Instant
 
@@ -118,14 +117,14 @@ func (r *resolver) noteSeen() {
 	}
 }
 
-// restOnTheWay is how long the news of an edit and the word of who has seen it may be on their
-// way, besides the rounds of pushes.
+// restOnTheWay is how long the news of an edit, and the news of who has seen it, may be under way,
+// besides the rounds of pushes.
 const restOnTheWay = 200 * time.Millisecond
 
 // rests reports whether a decision may be taken now. A member that others complain about is on
-// this side only if it has seen the state, and an edit that is not about the view empties
-// the set of those who have without beginning the view anew. So who had seen the view and
-// has not seen the present state is waited for, once, for as long as news take.
+// this side only if it has seen the state. An edit that does not change the view empties the seen
+// set without beginning the wait for a stable view anew. So the members that had seen the view and
+// have not seen the present state are waited for, once, for as long as news take.
 func (r *resolver) rests() bool {
 	missing := slices.ContainsFunc(r.state.Members(), func(m *gossip.Member) bool { return r.saw[m.Node] && !r.state.Seen(m.Node) })
 	if missing && !r.rested {
@@ -348,7 +347,7 @@ func (r *resolver) downAll(nodes []gossip.NodeID, reason string) {
 
 // commandDown downs a member by command.
 func (r *resolver) commandDown(in Down) {
-	member := r.commanded(gossip.NodeID{Address: in.Address, UID: in.UID}, "Down", in.ID)
+	member := r.memberOfCommand(gossip.NodeID{Address: in.Address, UID: in.UID}, "Down", in.ID)
 	if member == nil {
 		return
 	}
@@ -361,7 +360,7 @@ func (r *resolver) commandDown(in Down) {
 	default:
 		notReady = r.passOn(member.Node)
 	}
-	r.answerCommand(Commanded{ID: in.ID, NotReady: notReady})
+	r.answerCommand(CommandAnswered{ID: in.ID, NotReady: notReady})
 }
 
 // commandReason is why a node is down that was downed by command.

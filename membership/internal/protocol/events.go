@@ -34,13 +34,13 @@ type SettingsDiffer struct {
 	Differences []Difference
 }
 
-// FoundedWithout is published when this node has founded a cluster upon a list of which some
-// nodes were silent.
-type FoundedWithout struct{ Silent []gossip.Address }
+// SilentSeeds is published when this node has founded a cluster upon its list of seed nodes,
+// some of which did not answer: if a cluster runs there, there are two.
+type SilentSeeds struct{ Addresses []gossip.Address }
 
-// Forgetful is published when this node enters a cluster, and of the nodes that it has heard, itself included,
-// some keep no record over their processes, though others do.
-type Forgetful struct{ Without []gossip.Address }
+// NodesWithoutRecord is published when this node enters a cluster, and some of the nodes that it has heard of,
+// itself included, keep no record on a disk, though others do.
+type NodesWithoutRecord struct{ Addresses []gossip.Address }
 
 // RecordLost is published when the node's record could not be written and was removed:
 // the node goes on, but speaks for no voter after a restart.
@@ -70,10 +70,10 @@ type FormAnswered struct {
 type Join struct{ Seeds []gossip.Address }
 
 // Discover is the command to join a cluster among contact points that are looked up, or
-// to form one with them, as [Deps.Bootstrap] says.
+// to form one with them, as [Dependencies.Bootstrap] says.
 type Discover struct{}
 
-// Leave is the command to let a member leave in order. [Commanded] answers it.
+// Leave is the command to let a member leave in order. [CommandAnswered] answers it.
 type Leave struct {
 	// Address and UID name the member. With a UID that incarnation is meant and no other;
 	// without one, whoever is the member at the address when the command is carried out.
@@ -88,7 +88,7 @@ type Leave struct {
 type Prepare struct{}
 
 // Down is the command to down a member. It must be known to have stopped or to be cut
-// off: downing a member that others can reach makes it stop. [Commanded] answers it.
+// off: downing a member that others can reach makes it stop. [CommandAnswered] answers it.
 type Down struct {
 	// Address and UID name the member, as those of [Leave] do.
 	Address gossip.Address
@@ -97,9 +97,9 @@ type Down struct {
 	ID uint64
 }
 
-// Commanded is published to answer a [Leave] or a [Down] with an ID when it has been carried
+// CommandAnswered is published to answer a [Leave] or a [Down] with an ID when it has been carried
 // out, or when it changes nothing. That the member leaves, or is down, already is no error.
-type Commanded struct {
+type CommandAnswered struct {
 	ID uint64
 	// Absent says that no member was meant, and what became of it. Nil: there is one.
 	Absent *Absent
@@ -143,10 +143,10 @@ type PeerRefused struct {
 	Reason string
 }
 
-// Misdialled is the input by which the driver tells that a node has dialled another
-// incarnation at this node's address, or this address under another one's name. It knows the
-// address, and so has a reason to be asked which cluster it is in.
-type Misdialled struct{ By gossip.NodeID }
+// WronglyDialled is the input by which the driver tells that the node By has dialled this one
+// for another: for an earlier incarnation, or under another address. By knows this address, so
+// it is asked which cluster it is in.
+type WronglyDialled struct{ By gossip.NodeID }
 
 // Probe is an effect: the driver dials Address anew and reports by [Probed] which node
 // answered. The driver gives up after Limit; the machine has a timer of its own.

@@ -8,9 +8,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Examine is the input that asks for an [Examined]. It changes nothing. The suspicions of
-// this moment are read in this way, at no cost while nobody asks. Counters need no
-// question: [Machine.Counts] has them after each step.
+// Examine is the input that asks for an [Examined]. It changes nothing. Counters
+// need no question: [Machine.Counts] has them after each step.
 type Examine struct {
 	// ID is given back in the answer.
 	ID uint64

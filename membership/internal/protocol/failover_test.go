@@ -176,7 +176,7 @@ func TestNodeThatWasRemovedWhileFrozenStops(t *testing.T) {
 func TestNodeThatWasRemovedBehindACutStops(t *testing.T) {
 	l := newLoop(t)
 	// Without a strategy of its own the cut off node waits.
-	silent := func(_ *protocol.Config, d *protocol.Deps) {
+	silent := func(_ *protocol.Config, d *protocol.Dependencies) {
 		d.Downing.Decide = func(v downing.View) (downing.Decision, error) {
 			if v.Self.Address == address(3) {
 				return downing.Decision{Reason: "waits"}, nil
@@ -209,8 +209,8 @@ func TestShortCutIsForgiven(t *testing.T) {
 }
 
 // calledStrategy makes a node ask its strategy by calls.
-func calledStrategy(class downing.Class) func(*protocol.Config, *protocol.Deps) {
-	return func(_ *protocol.Config, d *protocol.Deps) { d.Downing.Decide, d.Downing.Class = nil, class }
+func calledStrategy(class downing.Class) func(*protocol.Config, *protocol.Dependencies) {
+	return func(_ *protocol.Config, d *protocol.Dependencies) { d.Downing.Decide, d.Downing.Class = nil, class }
 }
 
 func answer(n *node, call machine.Call, after time.Duration) {
@@ -288,7 +288,7 @@ func TestDecisionThatBreaksTheContractDownsNobody(t *testing.T) {
 		"minority":     {Verdict: downing.KeepSide, Down: []gossip.NodeID{{Address: address(2), UID: 2}, {Address: address(3), UID: 3}}},
 	} {
 		l := newLoop(t)
-		nodes := l.cluster(3, func(_ *protocol.Config, d *protocol.Deps) {
+		nodes := l.cluster(3, func(_ *protocol.Config, d *protocol.Dependencies) {
 			d.Downing.Class = downing.Class{Pure: true, MajorityOnly: name == "minority"}
 			d.Downing.Decide = func(downing.View) (downing.Decision, error) { return decision, nil }
 		})

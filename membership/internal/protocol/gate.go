@@ -165,7 +165,7 @@ func (g *gate) passes(newcomer gossip.NodeID) bool {
 // is a member too. It returns "" if nothing holds the newcomer.
 func (g *gate) held(newcomer gossip.NodeID) string {
 	var reasons []string
-	if twins := g.twinsOf(newcomer); len(twins) > 0 {
+	if twins := g.otherIncarnationsOf(newcomer); len(twins) > 0 {
 		reasons = append(reasons, "other incarnations of it are members: "+nodesText(twins))
 	}
 	if by := g.state.Observers(newcomer); len(by) > 0 {
@@ -183,11 +183,11 @@ func (g *gate) held(newcomer gossip.NodeID) string {
 	return strings.Join(reasons, ", and ")
 }
 
-// twinsOf returns the other members at the address of a node that are not down. Two
+// otherIncarnationsOf returns the other members at the address of a node that are not down. Two
 // members may each have let in a node at that address before they heard of each other's.
 // At most one of the twins lives; the others will be marked unreachable, and decided
 // about.
-func (g *gate) twinsOf(n gossip.NodeID) []gossip.NodeID {
+func (g *gate) otherIncarnationsOf(n gossip.NodeID) []gossip.NodeID {
 	var twins []gossip.NodeID
 	members := g.state.Members() // Sorted by address.
 	first, _ := slices.BinarySearchFunc(members, n.Address, func(member *gossip.Member, a gossip.Address) int {
@@ -204,8 +204,8 @@ func (g *gate) twinsOf(n gossip.NodeID) []gossip.NodeID {
 	return twins
 }
 
-// heldMyself returns what holds this node back while it is a newcomer.
-func (g *gate) heldMyself() string {
+// reasonSelfHeld returns what holds this node back while it is a newcomer.
+func (g *gate) reasonSelfHeld() string {
 	if !isNewcomer(g.state.Member(g.self)) {
 		return ""
 	}

@@ -18,7 +18,7 @@ import (
 // targets change with the members ([heartbeats.retarget]). A target that is silent for
 // too long is marked unreachable ([heartbeats.judgeSilence]), unless this node itself
 // slept, or is a newcomer that spares the target. A record about a target that flaps is
-// kept for a time, see flapping.go.
+// kept for a time, see flapdetector.go.
 
 // Where two nodes monitor each other one exchange serves both, see shared.go.
 
@@ -37,10 +37,10 @@ type heartbeats struct {
 	*core
 
 	answers *answers
-	judging *judging
+	judge   *judgeSession
 
-	// flapping says which unreachable records are kept although their subject answers again.
-	flapping *flapping
+	// flaps decides which unreachable records are kept although their subject answers again.
+	flaps *flapDetector
 
 	// registry holds the failure detector of each target.
 	registry *fd.Registry[gossip.NodeID]
@@ -101,11 +101,11 @@ type sentRound struct {
 
 func newHeartbeats(c *core, a *answers, r *fd.Registry[gossip.NodeID], judge string) *heartbeats {
 	h := &heartbeats{
-		core: c, answers: a, judging: newJudging(c, r, judge), flapping: newFlapping(c), registry: r,
+		core: c, answers: a, judge: newJudgeSession(c, r, judge), flaps: newFlapDetector(c), registry: r,
 		sent: make([]sentRound, roundsKept),
 		met:  map[gossip.NodeID]bool{}, answered: map[gossip.NodeID]uint64{}, shared: map[gossip.NodeID]questions{},
 	}
-	h.judging.armSilence = h.armSilence
+	h.judge.armSilence = h.armSilence
 	return h
 }
 
@@ -153,8 +153,8 @@ func (h *heartbeats) hears(from gossip.NodeID, sequence uint64, at machine.Insta
 	h.answered[from] = sequence
 	if !h.slot(sequence).extra {
 		h.registry.Heartbeat(from, at.Time())
-		h.judging.hears(from, at)
-		h.flapping.hears(from, at)
+		h.judge.hears(from, at)
+		h.flaps.hears(from, at)
 	}
 	return true
 }
@@ -175,7 +175,7 @@ func (h *heartbeats) hasAnswered(n gossip.NodeID) bool { return h.answered[n] > 
 // forget drops what is known of a node that gets no heartbeats any more.
 func (h *heartbeats) forget(n gossip.NodeID) {
 	h.registry.Remove(n)
-	h.judging.forget(n)
+	h.judge.forget(n)
 	delete(h.met, n)
 	delete(h.answered, n)
 	delete(h.shared, n)
@@ -189,7 +189,7 @@ func (h *heartbeats) round() {
 	if !h.isAsked(h.shown) {
 		h.shown = gossip.NodeID{}
 	}
-	h.judging.ask(h.targets)
+	h.judge.ask(h.targets)
 }
 
 // show has the next heartbeat to a target, or the next question that goes with an answer to
@@ -225,7 +225,7 @@ func (h *heartbeats) sendHeartbeats(to []gossip.NodeID) {
 // takeBack takes back the unreachable record about a node that has answered again, unless the
 // node flaps.
 func (h *heartbeats) takeBack(from gossip.NodeID) {
-	if h.ownRecord(from) == gossip.Unreachable && h.registry.Available(from, h.now.Mono.Time()) && !h.flapping.holds(from) {
+	if h.ownRecord(from) == gossip.Unreachable && h.registry.Available(from, h.now.Mono.Time()) && !h.flaps.holds(from) {
 		h.out.Decide("reachability", from.String(), "reachable", "it answered a heartbeat again")
 		h.counts.Clears++
 		h.edit(func(e *gossip.Edit) { e.Clear(from) })
@@ -385,7 +385,7 @@ func (h *heartbeats) judgeSilence() {
 	for _, node := range h.registry.Unavailable(h.now.Mono.Time()) {
 		if !h.isJudged(node) {
 			accused = append(accused, node)
-			h.out.Decide("reachability", node.String(), "unreachable", h.silenceOf(node)+h.flapping.accuse(node))
+			h.out.Decide("reachability", node.String(), "unreachable", h.silenceOf(node)+h.flaps.accuse(node))
 		}
 	}
 	if len(accused) > 0 {
@@ -402,7 +402,7 @@ func (h *heartbeats) judgeSilence() {
 func (h *heartbeats) silenceOf(node gossip.NodeID) string {
 	for _, s := range h.registry.Status(h.now.Mono.Time()) {
 		if s.Node == node {
-			return fmt.Sprintf("no answer to heartbeats for %v, phi %.1f%s", s.Silence.Round(time.Millisecond), s.Phi, h.judging.reason(node))
+			return fmt.Sprintf("no answer to heartbeats for %v, phi %.1f%s", s.Silence.Round(time.Millisecond), s.Phi, h.judge.reason(node))
 		}
 	}
 	return "no answer to heartbeats"
@@ -418,7 +418,7 @@ func (h *heartbeats) hasSlept() bool {
 		return false
 	}
 	h.slept += h.now.Mono.Sub(h.last.Mono)
-	h.flapping.wake()
+	h.flaps.wake()
 	h.out.Decide("reachability", h.self.String(), "paused",
 		fmt.Sprintf("this node itself did not run for %v: nobody is accused for as long as silence is allowed", h.now.Mono.Sub(h.last.Mono)))
 	h.notBefore = h.now.Mono.Add(h.cfg.FailureDetector.AcceptableHeartbeatPause)

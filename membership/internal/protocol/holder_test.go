@@ -17,8 +17,8 @@ import (
 )
 
 // holding is a strategy that keeps others out for 40 s after it kept a side.
-func holding() func(*protocol.Config, *protocol.Deps) {
-	return func(_ *protocol.Config, d *protocol.Deps) {
+func holding() func(*protocol.Config, *protocol.Dependencies) {
+	return func(_ *protocol.Config, d *protocol.Dependencies) {
 		d.Downing.Decide, d.Downing.Class, d.Downing.Keeps, d.Downing.Load = nil, downing.Class{}, 40*time.Second, 7
 	}
 }

@@ -40,17 +40,17 @@ type inquiry struct {
 	// attempt numbers the searches, so that answers to earlier ones are recognized.
 	attempt uint64
 
-	// heard is the last answer of each address, sorted by address; judgedBy is by what it was
-	// judged which of them are related.
-	heard    []answer
-	judgedBy stance
+	// heard is the last answer of each address, sorted by address; relatedBy is what this node
+	// was when it was last determined which of the answers are related.
+	heard     []answer
+	relatedBy relationKey
 
 	// began is when the node was told to join for the first time.
 	began machine.Instant
 
 	// asked are the questions that may still be answered, by the address that was asked.
-	// swept is when those that are too old were dropped last.
-	asked map[gossip.Address]looked
+	// swept is when outdated ones were dropped last.
+	asked map[gossip.Address]clusterQuestion
 	swept machine.Instant
 
 	// refusals are the addresses whose nodes refused this one since they answered last.
@@ -65,11 +65,11 @@ type inquiry struct {
 	known machine.Instant
 }
 
-// looked is a question to an address.
-type looked struct {
+// clusterQuestion is the question to the node at an address which cluster it is in.
+type clusterQuestion struct {
 	at machine.Instant // When it was asked last.
-	// back says that it was only asked because somebody there had asked this node, which
-	// has no reason of its own to ask there.
+	// back says that the address was asked only because the node there had asked this one:
+	// this node has no reason of its own to ask there.
 	back   bool
 	backAt machine.Instant // When it was asked back last.
 }
@@ -87,7 +87,7 @@ func (q *inquiry) ask(a gossip.Address) {
 	if a == q.self.Address {
 		return
 	}
-	q.put(a, looked{at: q.now.Mono, backAt: q.asked[a].backAt}, false)
+	q.send(a, clusterQuestion{at: q.now.Mono, backAt: q.asked[a].backAt}, false)
 }
 
 // askBack asks whoever has asked this node: what it claims is believed only of the node
@@ -105,7 +105,7 @@ func (q *inquiry) askBack(a gossip.Address, theirs Claim) {
 		return
 	}
 	own := known && !before.back && q.now.Mono.Sub(before.at) <= q.answersLast() || q.phase == phaseJoining && q.asks(a)
-	q.put(a, looked{at: q.now.Mono, back: !own, backAt: q.now.Mono}, true)
+	q.send(a, clusterQuestion{at: q.now.Mono, back: !own, backAt: q.now.Mono}, true)
 }
 
 // askedBack counts the addresses that were only asked back.
@@ -119,9 +119,10 @@ func (q *inquiry) askedBack() int {
 	return n
 }
 
-func (q *inquiry) put(a gossip.Address, question looked, back bool) {
+// send sends a question, and notes it.
+func (q *inquiry) send(a gossip.Address, question clusterQuestion, back bool) {
 	if q.asked == nil {
-		q.asked = map[gossip.Address]looked{}
+		q.asked = map[gossip.Address]clusterQuestion{}
 	}
 	if q.now.Mono.Sub(q.swept) > askBackEvery {
 		q.swept = q.now.Mono
@@ -179,15 +180,16 @@ type answer struct {
 	claim Claim
 	at    machine.Instant // When the claim was heard last.
 	since machine.Instant // When the node began to claim the same.
-	back  bool            // It was only asked back, see [looked].
+	back  bool            // It was only asked back, see [clusterQuestion].
 
 	// related says that this node has to do with the cluster of the node, or, where both are
 	// in none, with the node itself.
 	related bool
 }
 
-// stance is what relations of this node to others rest on, besides what those claim.
-type stance struct {
+// relationKey is what this node contributes to its relations to others. When it changes, all
+// answers are judged again.
+type relationKey struct {
 	list     *gossip.Address // The first one of the list, which is replaced as a whole.
 	listed   int
 	found    bool
@@ -196,8 +198,8 @@ type stance struct {
 	isMember bool
 }
 
-func (q *inquiry) stance() stance {
-	s := stance{
+func (q *inquiry) relationKey() relationKey {
+	s := relationKey{
 		listed: len(q.seeds), found: q.found, isMember: q.phase == phaseMember,
 		cluster: q.kept.Cluster, yielded: q.kept.Yielded.To,
 	}
@@ -209,8 +211,8 @@ func (q *inquiry) stance() stance {
 
 // relate judges all answers again when what this node would say of itself has changed.
 func (q *inquiry) relate() {
-	if now := q.stance(); now != q.judgedBy {
-		q.judgedBy = now
+	if now := q.relationKey(); now != q.relatedBy {
+		q.relatedBy = now
 		for i := range q.heard {
 			q.heard[i].related = q.isRelated(q.heard[i])
 		}
@@ -241,7 +243,7 @@ func (q *inquiry) note(from gossip.NodeID, claim Claim) {
 		q.heard = slices.Insert(q.heard, i, a)
 	}
 	delete(q.refusals, from.Address)
-	q.meetStranger(from, claim, a.related)
+	q.noteStranger(from, claim, a.related)
 	if a.back && claim.Evidence.has(AddressKnown) && (a.isMember() || claim.Record.Remembers()) {
 		q.known = q.now.Mono
 	}
@@ -317,14 +319,14 @@ func (q *inquiry) isRelated(a answer) bool {
 func (q *inquiry) remembers() bool { return q.memory.wanted.Remembers() }
 
 // isAlone reports whether this node remembers nothing, and its configured list is itself
-// alone. Any node with a slip in its list looks like that, and a cluster of one.
+// alone: it is to be a cluster of one, or there is a mistake in its list.
 func (q *inquiry) isAlone() bool {
 	return !q.remembers() && !q.found && len(q.seeds) == 1 && q.seeds[0] == q.self.Address
 }
 
 // hasReason reports whether this node may follow an answer: it asked there of its own accord,
-// it remembers a cluster, or its list has others, so that it is no accident that it is asked.
-// Where the list was found, discovery will name the node that asks.
+// it remembers a cluster, or its configured list names others, so that it is no accident that
+// nodes ask it. Where the list was found by discovery, discovery will name such a node too.
 func (q *inquiry) hasReason(a answer) bool {
 	return !a.back || q.remembers() || !q.found && !q.isAlone()
 }
@@ -336,15 +338,15 @@ func (q *inquiry) mayJoin(a answer) bool {
 	return a.isMember() && a.related && (q.hasReason(a) || listed)
 }
 
-// tells reports whether the record of a node that answered counts.
-func (q *inquiry) tells(a answer) bool {
+// recordCounts reports whether the record of a node that answered counts.
+func (q *inquiry) recordCounts(a answer) bool {
 	sameLineage := q.remembers() && q.claim().lineage() == a.claim.lineage()
 	return a.related && (!a.back || sameLineage || !q.found && !q.isAlone())
 }
 
-// strange reports whether a contact point is a member of an unrelated cluster with standing:
+// unrelatedContact reports whether a contact point is a member of an unrelated cluster with standing:
 // it may be this node's own cluster, whose members have not found this node yet.
-func (q *inquiry) strange() bool {
+func (q *inquiry) unrelatedContact() bool {
 	return q.found && !q.remembers() && slices.ContainsFunc(q.fresh(), func(a answer) bool {
 		return a.claim.Standing && !a.back && !a.related && slices.Contains(q.seeds, a.from.Address)
 	})
@@ -355,7 +357,7 @@ func (q *inquiry) strange() bool {
 func (q *inquiry) basis() Record {
 	best := q.memory.wanted
 	for _, a := range q.fresh() {
-		if a.claim.Record.supersedes(best) && q.tells(a) {
+		if a.claim.Record.supersedes(best) && q.recordCounts(a) {
 			best = a.claim.Record
 		}
 	}

@@ -18,11 +18,11 @@ import (
 // ([joining.receiveJoinRefused]) or welcomes it ([joining.receiveWelcome]). The node
 // enters when the voters are in its record ([joining.enter]).
 
-// joining is what a node without a cluster knows about its search for one.
+// joining finds a cluster for a node that is in none, and has a member of it let the node in.
 //
 //	     .---- back-off ----.
 //	     v                  |
-//	InitJoin to seeds and --+-- who answer are in no cluster --> a vote, see forming.go
+//	InitJoin to seeds and --+-- who answer are in no cluster --> a vote, see formation.go
 //	remembered voters
 //	     |   ^
 //	 ack |   | refused for now, or no answer for long
@@ -33,11 +33,11 @@ import (
 type joining struct {
 	*core
 
-	inquiry *inquiry
-	boot    *bootstrapping
-	form    *forming
-	memory  *memory
-	meeting *meeting
+	inquiry       *inquiry
+	contactSearch *contactSearch
+	formation     *formation
+	memory        *memory
+	otherClusters *otherClusters
 
 	// becomeMember makes this node a member by a state whose voters are in its record.
 	becomeMember func(*gossip.State)
@@ -50,8 +50,8 @@ type joining struct {
 	target  gossip.NodeID
 	cluster gossip.ClusterID
 
-	// hopeless are the seed nodes that refuse this node for good.
-	hopeless []gossip.Address
+	// refusedForGood are the seed nodes that refuse this node for good.
+	refusedForGood []gossip.Address
 
 	// complaint is the last reason that was given why this node still waits.
 	complaint string
@@ -63,7 +63,7 @@ type joining struct {
 
 // restart begins a new search.
 func (j *joining) restart() {
-	j.asked, j.target, j.cluster, j.hopeless, j.entering, j.complaint = 0, gossip.NodeID{}, gossip.ClusterID{}, nil, nil, ""
+	j.asked, j.target, j.cluster, j.refusedForGood, j.entering, j.complaint = 0, gossip.NodeID{}, gossip.ClusterID{}, nil, nil, ""
 }
 
 // isTaken tells whether a member was asked to let this node join, or has let it in.
@@ -80,13 +80,13 @@ func (j *joining) start(seeds []gossip.Address) {
 		return
 	case j.entering != nil:
 		return // It is about to be one.
-	case len(seeds) == 0 && !j.boot.runs:
+	case len(seeds) == 0 && !j.contactSearch.runs:
 		j.refuse(j.self, "Join", RefusedMalformed, "no seed nodes were given")
 		return
 	}
 	j.inquiry.restart(seeds)
 	j.phase = phaseJoining
-	j.form.restart()
+	j.formation.restart()
 	j.restart()
 	if j.cfg.ShutdownAfterUnsuccessfulJoin > 0 {
 		j.out.Arm(timerGiveUp, j.now.Mono.Add(j.cfg.ShutdownAfterUnsuccessfulJoin))
@@ -99,7 +99,7 @@ func (j *joining) search() {
 	j.inquiry.nextAttempt()
 	j.target, j.cluster = gossip.NodeID{}, gossip.ClusterID{}
 	j.out.Disarm(timerRejoin)
-	j.form.considerFounding()
+	j.formation.considerFounding()
 	if j.entering == nil && j.phase == phaseJoining {
 		j.askSeeds()
 	}
@@ -119,11 +119,11 @@ func (j *joining) askSeeds() {
 		for _, address := range j.inquiry.whomToAsk() {
 			j.inquiry.ask(address)
 		}
-		j.form.considerFounding()
-		j.boot.round()
-		j.complain()
+		j.formation.considerFounding()
+		j.contactSearch.round()
+		j.publishWaiting()
 	}
-	j.out.Arm(timerJoin, j.now.Mono.Add(j.backOff(j.asked)))
+	j.out.Arm(timerJoin, j.now.Mono.Add(j.backoff(j.asked)))
 	j.asked++
 }
 
@@ -135,9 +135,9 @@ func (j *joining) askAnew() {
 	}
 }
 
-// backOff returns the time until the next question after n questions: doubling, bounded,
+// backoff returns the time until the next question after n questions: doubling, bounded,
 // and spread by a fifth so that nodes that started together do not ask together.
-func (j *joining) backOff(n int) time.Duration {
+func (j *joining) backoff(n int) time.Duration {
 	d := j.cfg.JoinInterval
 	for ; n > 0 && d < j.cfg.JoinIntervalMax; n-- {
 		d *= 2
@@ -150,8 +150,8 @@ func (j *joining) backOff(n int) time.Duration {
 // cluster that goes on, or the one that this node has just voted for.
 func (j *joining) mayEnter(a answer) bool {
 	born := a.claim.Cluster.Born
-	return a.isMember() && j.form.hasVotedFor(born) && j.kept.Promise == born ||
-		a.claim.Standing && j.boot.mayJoin(a.from.Address) && j.inquiry.mayJoin(a)
+	return a.isMember() && j.formation.hasVotedFor(born) && j.kept.Promise == born ||
+		a.claim.Standing && j.contactSearch.mayJoin(a.from.Address) && j.inquiry.mayJoin(a)
 }
 
 // choose returns the member whose cluster this node joins: of several clusters the one that
@@ -168,7 +168,7 @@ func (j *joining) choose() (best answer, found bool) {
 func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 	switch {
 	case j.phase == phaseMember:
-		j.meeting.meetCluster(from, "InitJoinAck", msg.Attempt, msg.Claim)
+		j.otherClusters.meetCluster(from, "InitJoinAck", msg.Attempt, msg.Claim)
 		return
 	case j.phase != phaseJoining:
 		j.refuse(from, "InitJoinAck", RefusedUnsolicited, "no such question was asked")
@@ -188,7 +188,7 @@ func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 			"%v, a member of cluster %v, lists this node's address; this node's own list names nobody else: if that is not its cluster, give it another name",
 			member.from, member.claim.Cluster)))
 	}
-	j.form.withdraw()
+	j.formation.endElection()
 	j.out.Disarm(timerFormation)
 	j.out.Arm(timerRejoin, j.now.Mono.Add(j.cfg.RetryUnsuccessfulJoinAfter))
 	j.askSeeds()
@@ -197,11 +197,11 @@ func (j *joining) receiveInitJoinAck(from gossip.NodeID, msg InitJoinAck) {
 func (j *joining) receiveInitJoinNack(from gossip.NodeID, msg InitJoinNack) {
 	switch {
 	case j.phase == phaseMember:
-		j.meeting.meetCluster(from, "InitJoinNack", msg.Attempt, msg.Claim)
+		j.otherClusters.meetCluster(from, "InitJoinNack", msg.Attempt, msg.Claim)
 	case j.phase != phaseJoining:
 		j.refuse(from, "InitJoinNack", RefusedUnsolicited, "no such question was asked")
 	case j.inquiry.hear(from, "InitJoinNack", msg.Attempt, msg.Claim):
-		j.form.considerFounding()
+		j.formation.considerFounding()
 	}
 }
 
@@ -277,10 +277,10 @@ func (j *joining) receiveWelcome(from gossip.NodeID, msg Welcome) {
 // enter makes this node a member by a state, once the state's voters and its birth are on
 // disk: both may be needed at once.
 func (j *joining) enter(state *gossip.State) {
-	j.inquiry.warnOfForgetful()
+	j.inquiry.warnOfNodesWithoutRecord()
 	j.endSearch()
 	j.entering = state
-	j.form.end()
+	j.formation.end()
 	j.memory.remember(j.memory.wanted.recordOf(state, false))
 	j.enterIfKept()
 }
@@ -301,15 +301,15 @@ func (j *joining) endSearch() {
 	}
 }
 
-// noteHopeless stops the node when every seed node has refused it for good. As long as
+// noteRefusedForGood stops the node when every seed node has refused it for good. As long as
 // one may still take it, a single wrong address in the list does no harm. A refusal
 // counts for the address that was dialled, and for no other.
-func (j *joining) noteHopeless(in PeerRefused) {
+func (j *joining) noteRefusedForGood(in PeerRefused) {
 	others := j.inquiry.others()
-	if slices.Contains(others, in.Peer.Address) && !slices.Contains(j.hopeless, in.Peer.Address) {
-		j.hopeless = append(j.hopeless, in.Peer.Address)
+	if slices.Contains(others, in.Peer.Address) && !slices.Contains(j.refusedForGood, in.Peer.Address) {
+		j.refusedForGood = append(j.refusedForGood, in.Peer.Address)
 	}
-	if len(others) > 0 && len(j.hopeless) == len(others) {
+	if len(others) > 0 && len(j.refusedForGood) == len(others) {
 		j.stop(component.StopRefused, in.Reason)
 	}
 }

@@ -127,7 +127,7 @@ func TestServicesAnnouncedDuringAJoinAreKnown(t *testing.T) {
 func TestSettingThatMustBeEqualRefusesTheJoiner(t *testing.T) {
 	l := newLoop(t)
 	l.cluster(1)
-	n := l.join(2, func(c *protocol.Config, _ *protocol.Deps) { c.Fence = 2500 * time.Millisecond })
+	n := l.join(2, func(c *protocol.Config, _ *protocol.Dependencies) { c.Fence = 2500 * time.Millisecond })
 	l.run(time.Second)
 	require.NotNil(t, n.stopping)
 	require.Equal(t, component.StopRefused, n.stopping.Reason)
@@ -139,7 +139,7 @@ func TestSettingThatMustBeEqualRefusesTheJoiner(t *testing.T) {
 func TestSettingThatShouldBeEqualWarnsBothSides(t *testing.T) {
 	l := newLoop(t)
 	first := l.cluster(1)[0]
-	n := l.join(2, func(c *protocol.Config, _ *protocol.Deps) { c.AllowWeaklyUpMembers = 0 })
+	n := l.join(2, func(c *protocol.Config, _ *protocol.Dependencies) { c.AllowWeaklyUpMembers = 0 })
 	l.until(5*time.Second, func() bool { return l.allUp(2) })
 	want := []protocol.Difference{{Key: "membership.allow-weakly-up-members", Member: "7s", Joiner: "0s"}}
 	require.Equal(t, want, published[protocol.SettingsDiffer](n)[0].Differences)
@@ -282,7 +282,7 @@ func TestRemovedIncarnationNeverComesBack(t *testing.T) {
 
 func TestNodeThatCannotJoinGivesUpIfAsked(t *testing.T) {
 	l := newLoop(t)
-	n := l.start(2, 2, func(c *protocol.Config, _ *protocol.Deps) { c.ShutdownAfterUnsuccessfulJoin = 40 * time.Second })
+	n := l.start(2, 2, func(c *protocol.Config, _ *protocol.Dependencies) { c.ShutdownAfterUnsuccessfulJoin = 40 * time.Second })
 	n.step(protocol.Join{Seeds: []gossip.Address{address(1)}})
 	l.run(39 * time.Second)
 	require.Nil(t, n.stopping)

@@ -13,16 +13,18 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// The entry is [leading.act]: under convergence it plans what is due for each member
-// ([leading.plan]) and which members vote after that ([leading.votersAfter]), and carries
-// the plan out in one edit ([leading.perform], [leading.carryOut]). What is done without
+// The entry is [leader.act]: under convergence it plans what is due for each member
+// ([leader.plan]) and which members vote after that ([leader.votersAfter]), and carries
+// the plan out in one edit ([leader.carryOut], [leader.apply]). What is done without
 // convergence, and the pruning of tombstones, come last.
 
 // pruneInterval is the time between two looks for old tombstones.
 const pruneInterval = 10 * time.Minute
 
-// leading is what a node needs to act as the leader.
-type leading struct {
+// leader does what is the leader's to do: under convergence it changes the status of members,
+// the voters and the downing strategy. Each node has this part; it acts only while the node is
+// the leader.
+type leader struct {
 	*core
 
 	gate       *gate
@@ -39,8 +41,8 @@ type leading struct {
 	// any more.
 	confirmed map[gossip.NodeID]bool
 
-	// wave are the joining members that are held back at present.
-	wave wave
+	// joinBatch are the joining members that are held back at present.
+	batch joinBatch
 
 	// weaklyUpArmed says that the timer runs after which joining members become weakly
 	// up, weaklyUpDue that it has fired.
@@ -54,30 +56,30 @@ type leading struct {
 	saidNoVoter bool
 }
 
-// wave is a group of joining members that are held back, so that they become up in one
+// joinBatch is a group of joining members that are held back, so that they become up in one
 // edit with others.
-type wave struct {
+type joinBatch struct {
 	began, until   machine.Instant // Zero: no member is held back.
 	ready, waiting int             // Members that could become up, and members that are waited for.
 }
 
 const (
-	// waveProgress is how long a wave waits for another of its members to show that it
+	// joinBatchProgress is how long a batch waits for another of its members to show that it
 	// lives. A member that died while it joined delays the others by this time.
-	waveProgress = 500 * time.Millisecond
+	joinBatchProgress = 500 * time.Millisecond
 
-	// waveLongest bounds a wave that never stops growing.
-	waveLongest = 5 * time.Second
+	// joinBatchLongest bounds the wait for a batch that never stops growing.
+	joinBatchLongest = 5 * time.Second
 )
 
-// ownLeave is what leading needs to know of this node's own leave.
+// ownLeave is what the leader needs to know of this node's own leave.
 type ownLeave interface {
 	// hasConfirmed tells whether this node has confirmed that it hosts nothing any more.
 	hasConfirmed() bool
 }
 
-func newLeading(c *core, g *gate, a *answers, s *strategies, f *footing) *leading {
-	return &leading{core: c, gate: g, answers: a, strategies: s, footing: f, confirmed: map[gossip.NodeID]bool{}}
+func newLeader(c *core, g *gate, a *answers, s *strategies, f *footing) *leader {
+	return &leader{core: c, gate: g, answers: a, strategies: s, footing: f, confirmed: map[gossip.NodeID]bool{}}
 }
 
 // act takes the actions of the leader, if this node is the leader: all that are
@@ -89,7 +91,7 @@ func newLeading(c *core, g *gate, a *answers, s *strategies, f *footing) *leadin
 //	exiting, down -> removed        all voters have seen it
 //	preparing -> ready              all members prepare for a shutdown of the whole cluster
 //	downing strategy -> another     all members have loaded it
-func (l *leading) act() {
+func (l *leader) act() {
 	if l.surveyed.of != l.state {
 		l.survey() // Convergence of an older state does not allow an edit.
 	}
@@ -107,41 +109,41 @@ func (l *leading) act() {
 	l.weaklyUpDue = false
 	plan := l.plan()
 	l.suspended = plan.waiting > 0
-	l.together(&plan)
+	l.holdBack(&plan)
 	if plan.empty() {
 		l.endAlone()
 		return
 	}
-	l.perform(plan)
+	l.carryOut(plan)
 }
 
 // noteConfirmed notes the word of a leaving member that it hosts nothing any more.
-func (l *leading) noteConfirmed(n gossip.NodeID) { l.confirmed[n] = true }
+func (l *leader) noteConfirmed(n gossip.NodeID) { l.confirmed[n] = true }
 
-// lookAgain surveys the state once more, since convergence now waits for other members,
+// resurvey surveys the state once more, since convergence now waits for other members,
 // and acts.
-func (l *leading) lookAgain() {
+func (l *leader) resurvey() {
 	l.survey()
 	l.act()
 }
 
 // retry acts again if something was due that waited for an answer to a heartbeat.
-func (l *leading) retry() {
+func (l *leader) retry() {
 	if l.suspended {
 		l.act()
 	}
 }
 
-// perform carries a plan out, unless this node may not lead. A leader that was cut off or
+// carryOut carries a plan out, unless this node may not lead. A leader that was cut off or
 // stood still may hold a state that all members had seen once, while the others have gone
 // on without it. Its own clock tells it so, as for hosting. A change of voters must be
 // over before the next edit.
-func (l *leading) perform(p leaderPlan) {
+func (l *leader) carryOut(p leaderPlan) {
 	if !l.footing.connected() || !l.footing.noDecisionPending() || l.unsettled() || !l.isWitnessed() {
 		l.suspended = true
 		return
 	}
-	l.edit(func(e *gossip.Edit) { l.carryOut(p, e) })
+	l.edit(func(e *gossip.Edit) { l.apply(p, e) })
 	for _, gone := range p.remove {
 		l.out.Send(gone.Node, NotMember{Node: gone.Node, Status: gossip.Removed, Downed: gone.Downed})
 	}
@@ -152,35 +154,35 @@ func (l *leading) perform(p leaderPlan) {
 // waits for no leaving member that has confirmed, and two sides may both have decided with
 // that member's vote. It can see the decision of one of them only: with the other in its state as
 // well, that state says of each side that it is down.
-func (l *leading) isWitnessed() bool {
+func (l *leader) isWitnessed() bool {
 	anyDown := slices.ContainsFunc(l.state.Members(), func(m *gossip.Member) bool { return m.Status == gossip.Down })
 	return !anyDown || !l.strategies.majorityOnly() || !hasVoters(l.surveyed.base) || l.surveyed.base.Wins(func(n gossip.NodeID) bool {
 		return l.state.Seen(n) && l.lives(n)
 	})
 }
 
-// together takes joining members out of a plan while others that join with them have not
+// holdBack takes joining members out of a plan while others that join with them have not
 // shown that they live, as long as more and more do. All members must see each edit of
 // the leader before its next one: a hundred nodes that start together would otherwise
 // become up in many small steps, of a second each.
-func (l *leading) together(p *leaderPlan) {
-	w := &l.wave
+func (l *leader) holdBack(p *leaderPlan) {
+	b := &l.batch
 	if p.waiting == 0 || len(p.up) == 0 {
-		*w = wave{}
+		*b = joinBatch{}
 		return
 	}
-	if w.began == 0 {
-		w.began = l.now.Mono
+	if b.began == 0 {
+		b.began = l.now.Mono
 	}
-	if len(p.up) != w.ready || p.waiting != w.waiting {
-		w.ready, w.waiting = len(p.up), p.waiting
-		w.until = min(l.now.Mono.Add(waveProgress), w.began.Add(waveLongest))
+	if len(p.up) != b.ready || p.waiting != b.waiting {
+		b.ready, b.waiting = len(p.up), p.waiting
+		b.until = min(l.now.Mono.Add(joinBatchProgress), b.began.Add(joinBatchLongest))
 	}
-	if l.now.Mono >= w.until {
-		*w = wave{}
+	if l.now.Mono >= b.until {
+		*b = joinBatch{}
 		return
 	}
-	l.out.Arm(timerWave, w.until)
+	l.out.Arm(timerJoinBatch, b.until)
 	p.up = nil
 	p.voters = l.votersAfter(*p)
 }
@@ -199,7 +201,7 @@ func (p leaderPlan) empty() bool {
 	return len(p.up)+len(p.exit)+len(p.remove)+len(p.ready) == 0 && p.voters == nil && !p.downing
 }
 
-func (l *leading) plan() leaderPlan {
+func (l *leader) plan() leaderPlan {
 	var p leaderPlan
 	enough := l.enoughMembers() && l.state.Shutdown() == gossip.StatusNone
 	p.ready = l.ready()
@@ -228,7 +230,7 @@ func (l *leading) plan() leaderPlan {
 		}
 	}
 	l.awaitVoter(&p)
-	p.exit = l.togetherOut(p.exit)
+	p.exit = l.exitTogether(p.exit)
 	p.exit = l.keepAVoter(p)
 	p.voters = l.votersAfter(p)
 	return p
@@ -236,7 +238,7 @@ func (l *leading) plan() leaderPlan {
 
 // ready returns the members that become ready for a shutdown of the whole cluster: all, as soon as
 // all prepare, so that none of them is still coming, leaving, or about to be removed.
-func (l *leading) ready() []*gossip.Member {
+func (l *leader) ready() []*gossip.Member {
 	members := l.state.Members()
 	if l.state.Shutdown() != gossip.Preparing || slices.ContainsFunc(members, func(m *gossip.Member) bool { return m.Status != gossip.Preparing }) {
 		return nil
@@ -245,18 +247,18 @@ func (l *leading) ready() []*gossip.Member {
 }
 
 // present tells whether a joining member has shown that its welcome arrived. A joiner
-// that died before must not become a voter: two nodes of which one never came to life
-// would be a cluster that cannot go on.
-func (l *leading) present(n gossip.NodeID) bool {
+// that died before must not become a voter: a cluster of two voters of which one never ran
+// could not go on.
+func (l *leader) present(n gossip.NodeID) bool {
 	_, answered := l.answers.known[n]
 	return answered || n == l.self || l.state.Seen(n)
 }
 
-// togetherOut returns the leaving members that exit in this edit. When all members leave,
+// exitTogether returns the leaving members that exit in this edit. When all members leave,
 // they exit in one edit, after the last of them has confirmed, since each needs the
-// others' votes until then. The last member ends by itself, see [leading.endAlone]. Members that are ready for
+// others' votes until then. The last member ends by itself, see [leader.endAlone]. Members that are ready for
 // a shutdown of the whole cluster all leave before there is convergence about the first of them that does.
-func (l *leading) togetherOut(exit []*gossip.Member) []*gossip.Member {
+func (l *leader) exitTogether(exit []*gossip.Member) []*gossip.Member {
 	if !l.allLeave() {
 		return exit
 	}
@@ -275,7 +277,7 @@ func (l *leading) togetherOut(exit []*gossip.Member) []*gossip.Member {
 // a newcomer becomes a voter first. Otherwise the members that held the last votes and
 // left could found the cluster again, beside newcomers that they never heard to be
 // voters.
-func (l *leading) keepAVoter(p leaderPlan) []*gossip.Member {
+func (l *leader) keepAVoter(p leaderPlan) []*gossip.Member {
 	if !slices.ContainsFunc(p.exit, l.isVoter) || l.allLeave() || len(l.votersOf(p)) > 0 {
 		return p.exit
 	}
@@ -284,7 +286,7 @@ func (l *leading) keepAVoter(p leaderPlan) []*gossip.Member {
 
 // allLeave reports whether no member stays. A member's confirmation may come before the
 // news that it leaves.
-func (l *leading) allLeave() bool {
+func (l *leader) allLeave() bool {
 	return !slices.ContainsFunc(l.state.Members(), func(member *gossip.Member) bool {
 		return member.Status < gossip.Leaving && !l.confirmed[member.Node]
 	})
@@ -294,7 +296,7 @@ func (l *leading) allLeave() bool {
 // Some node always votes: until the first member is up, the voters upon which the cluster
 // was founded; when all members leave, those that voted last, so that any majority of
 // them can start the cluster again.
-func (l *leading) votersAfter(p leaderPlan) []gossip.NodeID {
+func (l *leader) votersAfter(p leaderPlan) []gossip.NodeID {
 	if l.allLeave() || l.founding() && len(p.up) == 0 {
 		return nil
 	}
@@ -306,7 +308,7 @@ func (l *leading) votersAfter(p leaderPlan) []gossip.NodeID {
 }
 
 // votersOf returns the members that vote once p is carried out.
-func (l *leading) votersOf(p leaderPlan) []gossip.NodeID {
+func (l *leader) votersOf(p leaderPlan) []gossip.NodeID {
 	voters := make([]gossip.NodeID, 0, len(l.state.Members()))
 	for _, member := range l.state.Members() {
 		stays := slices.Contains(p.up, member) || votes(member) && !slices.Contains(p.exit, member)
@@ -318,7 +320,7 @@ func (l *leading) votersOf(p leaderPlan) []gossip.NodeID {
 }
 
 // enoughMembers tells whether there are enough members for the first ones to become up.
-func (l *leading) enoughMembers() bool {
+func (l *leader) enoughMembers() bool {
 	members := l.state.Members()
 	if len(members) < l.cfg.MinNrOfMembers {
 		return false
@@ -337,7 +339,7 @@ func (l *leading) enoughMembers() bool {
 	return true
 }
 
-func (l *leading) carryOut(p leaderPlan, e *gossip.Edit) {
+func (l *leader) apply(p leaderPlan, e *gossip.Edit) {
 	for _, member := range p.remove { // Removals come first: they outbid up-numbers that the removed members may have given.
 		e.Remove(member.Node, l.now.Wall)
 		delete(l.confirmed, member.Node)
@@ -368,11 +370,11 @@ func (l *leading) carryOut(p leaderPlan, e *gossip.Edit) {
 }
 
 // forget drops what is known of a node that is no member any more.
-func (l *leading) forget(n gossip.NodeID) { delete(l.confirmed, n) }
+func (l *leader) forget(n gossip.NodeID) { delete(l.confirmed, n) }
 
 // endAlone ends this node when it is the last member and has confirmed that it hosts
 // nothing: no other member is left to remove it.
-func (l *leading) endAlone() {
+func (l *leader) endAlone() {
 	if l.exit.hasConfirmed() && len(l.state.Members()) == 1 {
 		l.stop(component.StopLeft, "it was the last member and left")
 	}
@@ -380,7 +382,7 @@ func (l *leading) endAlone() {
 
 // actWithoutConvergence makes joining members weakly up, once convergence was
 // missing for long enough.
-func (l *leading) actWithoutConvergence() {
+func (l *leader) actWithoutConvergence() {
 	if !l.weaklyUpDue || !l.enoughMembers() || l.state.Shutdown() != gossip.StatusNone {
 		return
 	}
@@ -403,7 +405,7 @@ func (l *leading) actWithoutConvergence() {
 
 // watchConvergence arms the timer for weakly-up members while there is no
 // convergence.
-func (l *leading) watchConvergence() {
+func (l *leader) watchConvergence() {
 	switch {
 	case l.cfg.AllowWeaklyUpMembers == 0 || l.weaklyUpArmed == !l.surveyed.converged:
 		return
@@ -418,13 +420,13 @@ func (l *leading) watchConvergence() {
 
 // missConvergence is called when convergence was missing for long enough that joining
 // members become weakly up.
-func (l *leading) missConvergence() {
+func (l *leader) missConvergence() {
 	l.weaklyUpDue = true
 	l.act()
 }
 
 // prune raises the limit before which tombstones are forgotten.
-func (l *leading) prune() {
+func (l *leader) prune() {
 	if l.phase != phaseMember {
 		return
 	}
@@ -438,4 +440,4 @@ func (l *leading) prune() {
 	l.edit(func(e *gossip.Edit) { e.SetPrunedBefore(before) })
 }
 
-func (l *leading) isConfirmed(n gossip.NodeID) bool { return l.confirmed[n] }
+func (l *leader) isConfirmed(n gossip.NodeID) bool { return l.confirmed[n] }

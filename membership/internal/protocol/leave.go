@@ -25,7 +25,8 @@ const confirmInterval = time.Second
 // to: those that lead, or will lead next.
 const confirmCandidates = 3
 
-// leaving is what this node knows about its own departure.
+// leaving has this node leave in order: its components hand their work over, it confirms that it
+// hosts nothing any more, and it is removed.
 //
 //	leaving: components hand over; all Stopped, or leave-timeout
 //	   |  hosts nothing any more; confirms to the leader until it acts
@@ -34,10 +35,10 @@ const confirmCandidates = 3
 type leaving struct {
 	*core
 
-	lead    *leading
-	spread  *spreading
-	footing *footing
-	ending  *ending
+	leader    *leader
+	gossiper  *gossiper
+	footing   *footing
+	explainer *endExplainer
 
 	// holds are the names of the components that hold the node, sorted; stopped are those
 	// among them that have handed their work over.
@@ -88,15 +89,15 @@ func (l *leaving) drained(component string) {
 func (l *leaving) commandLeave(in Leave) {
 	named := gossip.NodeID{Address: in.Address, UID: in.UID}
 	if l.phase != phaseMember && named.Address == l.self.Address && (named.UID == 0 || named == l.self) {
-		l.answerCommand(Commanded{ID: in.ID})
+		l.answerCommand(CommandAnswered{ID: in.ID})
 		l.stop(component.StopLeft, "it left before it was a member")
 		return
 	}
-	member := l.commanded(named, "Leave", in.ID)
+	member := l.memberOfCommand(named, "Leave", in.ID)
 	if member == nil {
 		return
 	}
-	l.answerCommand(Commanded{ID: in.ID})
+	l.answerCommand(CommandAnswered{ID: in.ID})
 	switch {
 	case member.Status >= gossip.Leaving:
 		l.refuse(member.Node, "Leave", RefusedUnknown, "the member is "+member.Status.String()+" already")
@@ -113,12 +114,12 @@ func (l *leaving) observe() {
 	case me == nil && l.begun:
 		l.stop(component.StopLeft, "it was removed after it left")
 	case me == nil:
-		l.stop(component.StopDowned, l.ending.removed(l.state, l.self))
+		l.stop(component.StopDowned, l.explainer.removed(l.state, l.self))
 	case me.Status == gossip.Down:
-		l.spread.spreadWord()
-		l.stop(component.StopDowned, l.ending.downed(l.state, l.self))
+		l.gossiper.sendLastState()
+		l.stop(component.StopDowned, l.explainer.downed(l.state, l.self))
 	case me.Status == gossip.Exiting && l.confirmed && l.allExit():
-		l.spread.spreadWord()
+		l.gossiper.sendLastState()
 		l.stop(component.StopLeft, "it left together with all others")
 	case me.Status >= gossip.Leaving && !l.begun:
 		l.beginLeaving()
@@ -165,11 +166,11 @@ func (l *leaving) confirmExit() {
 		return
 	}
 	l.out.Arm(timerConfirm, l.now.Mono.Add(confirmInterval))
-	l.lead.noteConfirmed(l.self)
+	l.leader.noteConfirmed(l.self)
 	for _, node := range l.confirmTo() {
 		l.out.Send(node, ExitingConfirmed{})
 	}
-	l.lead.lookAgain() // Convergence does not wait for a member that has confirmed.
+	l.leader.resurvey() // Convergence does not wait for a member that has confirmed.
 }
 
 func (l *leaving) confirmTo() []gossip.NodeID {
@@ -190,9 +191,9 @@ func (l *leaving) receiveExitingConfirmed(from gossip.NodeID) {
 		l.refuse(from, "ExitingConfirmed", RefusedNotMember, "the sender is not a member")
 		return
 	}
-	l.lead.noteConfirmed(from)
+	l.leader.noteConfirmed(from)
 	// With the confirmation there may be convergence, and an edit due.
-	l.lead.lookAgain()
+	l.leader.resurvey()
 }
 
 // exitTimeout ends this node, though nobody has removed it. While all leave together it waits for those that have
@@ -201,7 +202,7 @@ func (l *leaving) exitTimeout() {
 	latest := l.begunAt.Add(l.cfg.LeaveTimeout + l.cfg.ExitTimeout)
 	switch {
 	case l.phase != phaseMember:
-	case l.lead.allLeave() && len(l.state.Members()) > 1 && l.now.Mono < latest:
+	case l.leader.allLeave() && len(l.state.Members()) > 1 && l.now.Mono < latest:
 		l.out.Arm(timerExit, latest)
 	default:
 		l.stop(component.StopLeft, fmt.Sprintf("it was not removed within %v after it hosted nothing any more", l.cfg.ExitTimeout))
@@ -209,7 +210,7 @@ func (l *leaving) exitTimeout() {
 }
 
 func (l *leaving) receiveNotMember(from gossip.NodeID, msg NotMember) {
-	l.dismissed(from, msg, l.ending.dismissed(from, msg))
+	l.dismissed(from, msg, l.explainer.dismissed(from, msg))
 }
 
 // dismissed ends this node, with the given words, if it was declared down or removed.
@@ -224,7 +225,7 @@ func (l *leaving) dismissed(from gossip.NodeID, msg NotMember, words string) {
 	case msg.Status == gossip.Removed && l.leftInOrder():
 		l.stop(component.StopLeft, "it was removed after it left, says "+from.String())
 	default:
-		l.spread.spreadWord() // News that only this node has must not be lost with it.
+		l.gossiper.sendLastState() // News that only this node has must not be lost with it.
 		l.stop(component.StopDowned, words)
 	}
 }

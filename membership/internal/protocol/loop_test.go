@@ -81,10 +81,10 @@ func address(i int) gossip.Address {
 }
 
 // start starts a node at the i-th address with this uid.
-func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *protocol.Deps)) *node {
+func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *protocol.Dependencies)) *node {
 	l.t.Helper()
 	cfg := l.cfg
-	deps := protocol.Deps{
+	deps := protocol.Dependencies{
 		Rand: rand.New(rand.NewPCG(uint64(i), uint64(uid))),
 		Downing: protocol.Downing{
 			Config: downing.Default(), Decide: downing.KeepMajority{}.DecideNow, Class: downing.KeepMajority{}.Class(),
@@ -113,14 +113,14 @@ func (l *loop) start(i int, uid gossip.UID, change ...func(*protocol.Config, *pr
 }
 
 // join starts a node and lets it join through the first address.
-func (l *loop) join(i int, change ...func(*protocol.Config, *protocol.Deps)) *node {
+func (l *loop) join(i int, change ...func(*protocol.Config, *protocol.Dependencies)) *node {
 	n := l.start(i, gossip.UID(i), change...)
 	n.step(protocol.Join{Seeds: []gossip.Address{address(1)}})
 	return n
 }
 
 // cluster starts n nodes and runs until all are up everywhere.
-func (l *loop) cluster(n int, change ...func(*protocol.Config, *protocol.Deps)) []*node {
+func (l *loop) cluster(n int, change ...func(*protocol.Config, *protocol.Dependencies)) []*node {
 	l.t.Helper()
 	nodes := make([]*node, n)
 	for i := range n {
@@ -312,7 +312,7 @@ func (l *loop) send(from, to gossip.NodeID, message any) {
 		case to.UID == 0 || target.id == to:
 			target.step(machine.Received{From: from, Message: message})
 		default:
-			target.step(protocol.Misdialled{By: from})
+			target.step(protocol.WronglyDialled{By: from})
 		}
 	})
 }

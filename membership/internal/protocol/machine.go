@@ -21,8 +21,8 @@ import (
 // a table ([Machine.receive], [Machine.firedOnce]). What a step did to the state is
 // passed to the parts in settle.go; what concerns several parts at once is in conduct.go.
 
-// Deps are the collaborators of a machine that only code can give.
-type Deps struct {
+// Dependencies are the collaborators of a machine that only code can give.
+type Dependencies struct {
 	// Rand is the only source of randomness. It belongs to the machine.
 	Rand *rand.Rand
 
@@ -47,7 +47,7 @@ type Deps struct {
 	Record Record
 
 	// Bootstrap is how contact points are found, nil where the command to join lists them.
-	Bootstrap *Bootstrapper
+	Bootstrap *Bootstrap
 
 	// Remember says that calls to the port [CallRemember] keep the node's [Record] on
 	// disk. Otherwise the record ends with the process.
@@ -115,35 +115,35 @@ const CallLimitDefault = 5 * time.Second
 type Machine struct {
 	*core
 
-	surveyor   *surveyor
-	strategies *strategies
-	memory     *memory
+	surveyBuilder *surveyBuilder
+	strategies    *strategies
+	memory        *memory
 
 	// How news spreads, and whose news is taken.
-	contacts   *contacts
-	spread     *spreading
-	answers    *answers
-	replies    *replies
-	monitoring *heartbeats
-	relaying   *relaying
+	gossipPeers *gossipPeers
+	gossiper    *gossiper
+	answers     *answers
+	replies     *replies
+	monitoring  *heartbeats
+	relay       *standingRelay
 
 	// Which nodes host, which must go, and what removed nodes may still do.
 	resolver *resolver
 	footing  *footing
-	fences   *fencing
+	fences   *fences
 
 	// How a node comes in, and how it goes.
-	inquiry   *inquiry
-	boot      *bootstrapping
-	form      *forming
-	meeting   *meeting
-	join      *joining
-	admission *admission
-	gate      *gate
-	lead      *leading
-	exit      *leaving
-	prepare   *preparing
-	ending    *ending
+	inquiry         *inquiry
+	contactSearch   *contactSearch
+	formation       *formation
+	otherClusters   *otherClusters
+	join            *joining
+	admission       *admission
+	gate            *gate
+	leader          *leader
+	leave           *leaving
+	clusterShutdown *clusterShutdown
+	explainer       *endExplainer
 
 	// published is the last event about the state.
 	published component.Changed
@@ -154,7 +154,7 @@ var _ machine.Machine = (*Machine)(nil)
 // New returns the machine of a node. Self describes the node: its identity, zone,
 // roles, version and services; status and up-number are ignored. The machine
 // does nothing until it is fed a [Join].
-func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
+func New(cfg Config, self gossip.Member, deps Dependencies) (*Machine, error) {
 	if err := validate(cfg, self, deps); err != nil {
 		return nil, err
 	}
@@ -180,36 +180,36 @@ func New(cfg Config, self gossip.Member, deps Deps) (*Machine, error) {
 // interface for that.
 func (m *Machine) assemble(registry *fd.Registry[gossip.NodeID], judge string) {
 	c := m.core
-	m.ending = &ending{}
+	m.explainer = &endExplainer{}
 	m.memory = newMemory(c, m.recordKept)
 	m.answers = newAnswers(c)
 	m.replies = newReplies(c)
 	m.monitoring = newHeartbeats(c, m.answers, registry, judge)
-	m.contacts = &contacts{core: c, monitors: m.monitoring.monitors}
-	m.spread = newSpreading(c, m.contacts, m.monitoring, m.strategies, m.ending)
+	m.gossipPeers = &gossipPeers{core: c, monitors: m.monitoring.monitors}
+	m.gossiper = newGossiper(c, m.gossipPeers, m.monitoring, m.strategies, m.explainer)
 	m.resolver = &resolver{core: c, strategies: m.strategies}
-	m.relaying = newRelaying(c, m.answers, m.replies, m.strategies)
-	m.footing = &footing{core: c, answers: m.answers, strategies: m.strategies, relaying: m.relaying}
+	m.relay = newStandingRelay(c, m.answers, m.replies, m.strategies)
+	m.footing = &footing{core: c, answers: m.answers, strategies: m.strategies, relay: m.relay}
 	m.resolver.heardAll = m.footing.heardAll
 	m.inquiry = &inquiry{core: c, memory: m.memory, strategies: m.strategies, footing: m.footing}
-	m.meeting = &meeting{core: c, inquiry: m.inquiry, memory: m.memory}
-	m.boot = newBootstrapping(c, m.inquiry)
-	m.form = &forming{core: c, inquiry: m.inquiry, boot: m.boot, memory: m.memory, strategies: m.strategies, footing: m.footing}
+	m.otherClusters = &otherClusters{core: c, inquiry: m.inquiry, memory: m.memory}
+	m.contactSearch = newContactSearch(c, m.inquiry)
+	m.formation = &formation{core: c, inquiry: m.inquiry, contactSearch: m.contactSearch, memory: m.memory, strategies: m.strategies, footing: m.footing}
 	m.join = &joining{
-		core: c, inquiry: m.inquiry, boot: m.boot, form: m.form, memory: m.memory, meeting: m.meeting, becomeMember: m.becomeMember,
+		core: c, inquiry: m.inquiry, contactSearch: m.contactSearch, formation: m.formation, memory: m.memory, otherClusters: m.otherClusters, becomeMember: m.becomeMember,
 	}
-	m.form.join = m.join
-	m.admission = newAdmission(c, m.inquiry, m.boot, m.footing, m.strategies, m.monitoring)
+	m.formation.join = m.join
+	m.admission = newAdmission(c, m.inquiry, m.contactSearch, m.footing, m.strategies, m.monitoring)
 	m.gate = newGate(c, m.monitoring)
-	m.lead = newLeading(c, m.gate, m.answers, m.strategies, m.footing)
-	m.exit = &leaving{core: c, lead: m.lead, spread: m.spread, footing: m.footing, ending: m.ending}
-	m.prepare = &preparing{core: c}
-	m.lead.exit, m.lead.survey = m.exit, m.survey
-	m.fences = newFencing(c, m.strategies, m.exit)
-	m.surveyor = &surveyor{core: c, strategies: m.strategies, confirmed: m.lead.isConfirmed}
+	m.leader = newLeader(c, m.gate, m.answers, m.strategies, m.footing)
+	m.leave = &leaving{core: c, leader: m.leader, gossiper: m.gossiper, footing: m.footing, explainer: m.explainer}
+	m.clusterShutdown = &clusterShutdown{core: c}
+	m.leader.exit, m.leader.survey = m.leave, m.survey
+	m.fences = newFences(c, m.strategies, m.leave)
+	m.surveyBuilder = &surveyBuilder{core: c, strategies: m.strategies, confirmed: m.leader.isConfirmed}
 }
 
-func validate(cfg Config, self gossip.Member, deps Deps) error {
+func validate(cfg Config, self gossip.Member, deps Dependencies) error {
 	faults := []error{cfg.Validate()}
 	if self.Node.IsZero() || self.Node.UID == 0 {
 		faults = append(faults, fmt.Errorf("protocol: node %v has no identity", self.Node))
@@ -257,11 +257,11 @@ func (m *Machine) dispatch(in machine.Input) {
 	case Discover:
 		m.discover()
 	case Form:
-		m.form.commandForm(in)
+		m.formation.commandForm(in)
 	case Leave:
-		m.exit.commandLeave(in)
+		m.leave.commandLeave(in)
 	case Prepare:
-		m.prepare.command()
+		m.clusterShutdown.command()
 	case Down:
 		m.resolver.commandDown(in)
 	case LoadDowning:
@@ -269,12 +269,12 @@ func (m *Machine) dispatch(in machine.Input) {
 	case component.Services:
 		m.addService(in.Service)
 	case component.Busy:
-		m.exit.hold(in.Component)
+		m.leave.hold(in.Component)
 	case component.Drained:
-		m.exit.drained(in.Component)
+		m.leave.drained(in.Component)
 	case PeerRefused:
 		m.peerRefused(in)
-	case Misdialled:
+	case WronglyDialled:
 		m.inquiry.askBack(in.By.Address, Claim{})
 	case Examine:
 		m.examine(in)
@@ -285,8 +285,8 @@ func (m *Machine) callReturned(in machine.Called) {
 	switch {
 	case in.ID != 0 && in.ID == m.memory.call:
 		m.memory.recordWritten(in.Err)
-	case m.monitoring.judging.returned(in, m.monitoring.targets):
-	case m.boot.returned(in):
+	case m.monitoring.judge.returned(in, m.monitoring.targets):
+	case m.contactSearch.returned(in):
 		m.join.askAnew()
 	default:
 		m.resolver.downingCalled(in)
@@ -300,17 +300,17 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 	case HeartbeatReply:
 		m.receiveHeartbeatReply(from, msg)
 	case AskStanding:
-		m.relaying.receiveAsk(from, msg)
+		m.relay.receiveAsk(from, msg)
 	case GiveStanding:
 		m.receiveGiven(from, msg)
 	case LendStanding:
 		m.receiveLent(from, msg)
 	case GossipStatus:
-		m.spread.receiveStatus(from, msg)
+		m.gossiper.receiveStatus(from, msg)
 	case GossipDelta:
-		m.spread.receiveDelta(from, msg)
+		m.gossiper.receiveDelta(from, msg)
 	case GossipState:
-		m.spread.receiveState(from, msg)
+		m.gossiper.receiveState(from, msg)
 	case InitJoin:
 		m.admission.receiveInitJoin(from, msg)
 	case InitJoinAck:
@@ -318,9 +318,9 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 	case InitJoinNack:
 		m.join.receiveInitJoinNack(from, msg)
 	case AskVote:
-		m.form.receiveAskVote(from, msg)
+		m.formation.receiveAskVote(from, msg)
 	case Vote:
-		m.form.receiveVote(from, msg)
+		m.formation.receiveVote(from, msg)
 	case JoinRequest:
 		m.admission.receiveJoinRequest(from, msg)
 	case JoinRefused:
@@ -328,13 +328,13 @@ func (m *Machine) receive(from gossip.NodeID, message any) {
 	case Welcome:
 		m.join.receiveWelcome(from, msg)
 	case ExitingConfirmed:
-		m.exit.receiveExitingConfirmed(from)
+		m.leave.receiveExitingConfirmed(from)
 	case Reached:
 		if m.gate.receive(from, msg) {
-			m.lead.retry()
+			m.leader.retry()
 		}
 	case NotMember:
-		m.exit.receiveNotMember(from, msg)
+		m.leave.receiveNotMember(from, msg)
 	case AskDowning:
 		m.resolver.receiveAskDowning(from, msg)
 	case DowningAnswer:
@@ -361,10 +361,10 @@ const (
 	timerWeaklyUp                   // Joining members may become weakly up.
 	timerRemember                   // The disk did not answer.
 	timerFounding                   // A founded cluster may have no majority.
-	timerRivals                     // The voters of a cluster that may go on in place of this node's are asked.
+	timerAskVoters                  // The voters of a cluster that may go on in place of this node's are asked.
 	timerMeet                       // Nodes that should be members are asked which cluster they are in.
 	timerYield                      // A node whose cluster has yielded ends.
-	timerWave                       // Joining members were held back for long enough.
+	timerJoinBatch                  // Joining members were held back for long enough.
 	timerLeave                      // Components had their time to hand over.
 	timerConfirm                    // The confirmation of a leaving node is repeated.
 	timerExit                       // A leaving node was not removed in time.
@@ -402,15 +402,15 @@ func (m *Machine) firedOnce(t timer) {
 	case timerJoin:
 		m.join.askSeeds()
 	case timerFormation:
-		m.form.formationTimeout()
+		m.formation.formationTimeout()
 	case timerRejoin:
 		m.join.retryJoin()
 	case timerGiveUp:
 		m.join.giveUpJoin()
 	case timerRound:
-		m.spread.round()
+		m.gossiper.round()
 	case timerPush:
-		m.spread.push()
+		m.gossiper.push()
 	case timerHeartbeat:
 		m.heartbeatRound()
 	case timerSilence:
@@ -420,41 +420,41 @@ func (m *Machine) firedOnce(t timer) {
 	case timerCall:
 		m.resolver.downingTimeout()
 	case timerWeaklyUp:
-		m.lead.missConvergence()
+		m.leader.missConvergence()
 	case timerRemember:
 		m.memory.recordWritten(fmt.Errorf("no answer within %v", rememberLimit))
 	case timerFounding:
-		m.form.watchFounding()
+		m.formation.watchFounding()
 	case timerMeet:
-		m.meeting.seekClusters()
-	case timerRivals:
-		m.meeting.askRivals()
+		m.otherClusters.seekClusters()
+	case timerAskVoters:
+		m.otherClusters.askVoters()
 	case timerYield:
-		m.meeting.endYielded()
-	case timerWave:
-		m.lead.act()
+		m.otherClusters.endYielded()
+	case timerJoinBatch:
+		m.leader.act()
 	case timerLeave:
-		m.exit.leaveTimeout()
+		m.leave.leaveTimeout()
 	case timerConfirm:
-		m.exit.confirmExit()
+		m.leave.confirmExit()
 	case timerExit:
-		m.exit.exitTimeout()
+		m.leave.exitTimeout()
 	case timerPrune:
-		m.lead.prune()
+		m.leader.prune()
 	case timerAsk:
 		m.resolver.askTimeout()
 	case timerVote:
-		m.form.answerEarly()
+		m.formation.answerEarly()
 	case timerLookup:
-		m.boot.lookUp()
+		m.contactSearch.lookUp()
 	case timerLooked:
-		m.boot.lookupFailed(fmt.Sprintf("no answer within %v", m.boot.limit))
+		m.contactSearch.lookupFailed(fmt.Sprintf("no answer within %v", m.contactSearch.limit))
 	case timerDecider:
-		m.boot.deciderFailed(fmt.Errorf("no answer within %v", deciderLimit))
+		m.contactSearch.deciderFailed(fmt.Errorf("no answer within %v", deciderLimit))
 	case timerJudge:
-		m.monitoring.judging.late()
+		m.monitoring.judge.late()
 	case timerStandby:
-		m.relaying.lookWhoIsLate()
+		m.relay.checkRelays()
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *core) isMany(voters int) bool {
 
 // hasManyVoters tells whether proofs are lent: each set of the base is larger than what
 // one node monitors. Sides whose bases differ share a set. So if this node lends, all
-// sides know of one set that is so large, see [fencing].
+// sides know of one set that is so large, see [fences].
 func (c *core) hasManyVoters() bool {
 	return hasVoters(c.surveyed.base) && !slices.ContainsFunc(c.surveyed.base, func(voters []gossip.NodeID) bool {
 		return !c.isMany(len(voters))

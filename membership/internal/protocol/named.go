@@ -57,9 +57,9 @@ func (a *Absent) reason() string {
 	}
 }
 
-// commanded finds the member that a command is about, nil if there is none: that is refused,
+// memberOfCommand finds the member that a command is about, nil if there is none: that is refused,
 // and answered.
-func (c *core) commanded(named gossip.NodeID, what string, id uint64) *gossip.Member {
+func (c *core) memberOfCommand(named gossip.NodeID, what string, id uint64) *gossip.Member {
 	absent := &Absent{Named: named}
 	if c.phase == phaseMember {
 		var member *gossip.Member
@@ -68,12 +68,12 @@ func (c *core) commanded(named gossip.NodeID, what string, id uint64) *gossip.Me
 		}
 	}
 	c.refuse(named, what, RefusedUnknown, absent.reason())
-	c.answerCommand(Commanded{ID: id, Absent: absent})
+	c.answerCommand(CommandAnswered{ID: id, Absent: absent})
 	return nil
 }
 
 // answerCommand answers a command, unless it asked for no answer.
-func (c *core) answerCommand(a Commanded) {
+func (c *core) answerCommand(a CommandAnswered) {
 	if a.ID != 0 {
 		c.out.Publish(a)
 	}

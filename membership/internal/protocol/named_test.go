@@ -40,7 +40,7 @@ func TestACommandThatNamesANodeMeetsNoOther(t *testing.T) {
 	nodes[0].step(protocol.Down{Address: address(9), ID: 3})
 	require.Equal(t, uint64(4), nodes[0].machine.Refusals(protocol.RefusedUnknown))
 	require.Equal(t, before, nodes[0].machine.State())
-	answers := published[protocol.Commanded](nodes[0])
+	answers := published[protocol.CommandAnswered](nodes[0])
 	require.Len(t, answers, 3, "who asked for no answer gets none")
 	for i, a := range answers {
 		require.Equal(t, uint64(i+1), a.ID)
@@ -65,13 +65,13 @@ func TestACommandMeetsWhoItNames(t *testing.T) {
 	nodes[0].step(protocol.Leave{Address: address(4), UID: 4, ID: 7})
 	nodes[0].step(protocol.Leave{Address: address(4), UID: 4, ID: 8})
 	nodes[1].step(protocol.Down{Address: address(3), ID: 9})
-	require.Equal(t, []protocol.Commanded{{ID: 7}, {ID: 8}}, published[protocol.Commanded](nodes[0]), "that it leaves already is no error")
-	require.Equal(t, []protocol.Commanded{{ID: 9}}, published[protocol.Commanded](nodes[1]))
+	require.Equal(t, []protocol.CommandAnswered{{ID: 7}, {ID: 8}}, published[protocol.CommandAnswered](nodes[0]), "that it leaves already is no error")
+	require.Equal(t, []protocol.CommandAnswered{{ID: 9}}, published[protocol.CommandAnswered](nodes[1]))
 	l.until(30*time.Second, func() bool {
 		return nodes[2].stopping != nil && nodes[3].stopping != nil && len(nodes[0].machine.State().Members()) == 2
 	})
 	nodes[0].step(protocol.Down{Address: address(4), UID: 4, ID: 10})
-	answers := published[protocol.Commanded](nodes[0])
+	answers := published[protocol.CommandAnswered](nodes[0])
 	last := answers[len(answers)-1]
 	require.Equal(t, nodes[3].id, last.Absent.Removed.Node)
 	require.True(t, last.Absent.Removed.Downed.IsZero(), "it had left")
@@ -87,7 +87,7 @@ func TestANodeThatIsNoMemberYetObeysItsOwnNameAlone(t *testing.T) {
 	require.Nil(t, n.stopping)
 	n.step(protocol.Leave{Address: address(1), UID: 11, ID: 3})
 	require.NotNil(t, n.stopping)
-	answers := published[protocol.Commanded](n)
+	answers := published[protocol.CommandAnswered](n)
 	require.Len(t, answers, 3)
 	require.NotNil(t, answers[0].Absent)
 	require.NotNil(t, answers[1].Absent)

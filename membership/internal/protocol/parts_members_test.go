@@ -52,7 +52,7 @@ func TestASideWithoutAMajorityDownsItselfAndCanSayWhy(t *testing.T) {
 	b.at(time.Minute + b.stableAfter())
 	b.resolver.viewStable()
 	require.Equal(t, gossip.Down, b.state.Member(b.self).Status)
-	require.Contains(t, new(ending).downed(b.state, b.self), "by itself: ")
+	require.Contains(t, new(endExplainer).downed(b.state, b.self), "by itself: ")
 }
 
 func TestWhoDoesNotLeadDecidesNothing(t *testing.T) {
@@ -72,7 +72,7 @@ func (c confirmed) hasConfirmed() bool { return bool(c) }
 
 func TestARemovedNodeIsFencedAFenceAfterItLostItsMajority(t *testing.T) {
 	b := newBench(t, 3)
-	f := newFencing(b.core, b.strategies, confirmed(false))
+	f := newFences(b.core, b.strategies, confirmed(false))
 	b.accuse([]int{1, 2}, []int{3})
 	f.noteCuts(b.state.Records(), b.now.Mono)
 	b.settled = b.state
@@ -87,7 +87,7 @@ func TestARemovedNodeIsFencedAFenceAfterItLostItsMajority(t *testing.T) {
 
 func TestWhoLeftInOrderIsFencedAtOnceByWhoTookPart(t *testing.T) {
 	b := newBench(t, 3)
-	f := newFencing(b.core, b.strategies, confirmed(false))
+	f := newFences(b.core, b.strategies, confirmed(false))
 	b.settled = b.state
 	was := *b.state.Member(nodeAt(3))
 	was.Status = gossip.Exiting
@@ -158,16 +158,16 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 	b.phase, b.deps.Remember = phaseJoining, true
 	d := newTestDiscovery(b)
 	in := &door{}
-	f := &forming{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
+	f := &formation{core: b.core, inquiry: d, contactSearch: newContactSearch(b.core, d), memory: d.memory, strategies: b.strategies, footing: b.footing, join: in}
 	b.at(2 * time.Minute)
 	d.note(nodeAt(2), claimOf(d, Record{Data: 2}))
 	f.considerFounding()
-	require.NotNil(t, f.candidate)
+	require.NotNil(t, f.election)
 	require.Empty(t, sentTo[AskVote](b), "started again, this node could vote for a lower birth")
 	d.memory.recordWritten(nil)
 	f.askVotes()
 	asked := sentTo[AskVote](b)
-	require.Equal(t, f.candidate.birth, asked[2].Birth)
+	require.Equal(t, f.election.birth, asked[2].Birth)
 	require.Nil(t, in.entered)
 	f.receiveVote(nodeAt(2), Vote{Birth: asked[2].Birth, Granted: true})
 	require.NotNil(t, in.entered, "two of three seed nodes vote")
@@ -180,7 +180,7 @@ func TestVotesAreAskedForWhenThePromiseIsOnDisk(t *testing.T) {
 func TestAClusterYieldsToAProvenLargerOne(t *testing.T) {
 	b := newBench(t, 1)
 	d := newTestDiscovery(b)
-	w := &meeting{core: b.core, inquiry: d, memory: d.memory}
+	w := &otherClusters{core: b.core, inquiry: d, memory: d.memory}
 	b.answeredBy(time.Minute)
 	since := time.Minute
 	says := func(from int, change func(*Claim)) bool {
@@ -227,25 +227,25 @@ func TestAClusterYieldsToAProvenLargerOne(t *testing.T) {
 // nobody.
 func TestNobodyYieldsForOtherReasons(t *testing.T) {
 	for name, c := range map[string]struct {
-		setUp  func(*bench, *meeting)
+		setUp  func(*bench, *otherClusters)
 		change func(*Claim)
 	}{
 		"unrelated":         {change: func(c *Claim) { c.List, c.Evidence = addressesOf([]gossip.NodeID{nodeAt(7)}), ListKnown|AddressKnown }},
 		"no standing there": {change: func(c *Claim) { c.Standing = false }},
-		"no standing here": {setUp: func(b *bench, _ *meeting) {
+		"no standing here": {setUp: func(b *bench, _ *otherClusters) {
 			b.edit(func(e *gossip.Edit) {
 				e.Join(memberAt(5))
 				e.Join(memberAt(6))
 				e.SetConfig([]gossip.NodeID{nodeAt(1), nodeAt(5), nodeAt(6)})
 			})
 		}, change: func(c *Claim) { c.Voters = append(c.Voters, nodeAt(4), nodeAt(7)) }},
-		"this node is new":    {setUp: func(_ *bench, w *meeting) { w.enter(true) }},
-		"it was large before": {setUp: func(b *bench, w *meeting) { w.before = []formerSize{{9, b.now.Mono.Add(time.Minute)}} }},
+		"this node is new":    {setUp: func(_ *bench, w *otherClusters) { w.enter(true) }},
+		"it was large before": {setUp: func(b *bench, w *otherClusters) { w.before = []formerSize{{9, b.now.Mono.Add(time.Minute)}} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 1)
 			d := newTestDiscovery(b)
-			w := &meeting{core: b.core, inquiry: d, memory: d.memory}
+			w := &otherClusters{core: b.core, inquiry: d, memory: d.memory}
 			if c.setUp != nil {
 				c.setUp(b, w)
 				b.survey()
@@ -275,8 +275,8 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 	b := newBench(t, 0)
 	d := newTestDiscovery(b)
 	var entered *gossip.State
-	j := &joining{core: b.core, inquiry: d, boot: newBootstrapping(b.core, d), memory: d.memory, becomeMember: func(s *gossip.State) { entered = s }}
-	j.form = &forming{core: b.core, inquiry: d, boot: j.boot, memory: d.memory, strategies: b.strategies, footing: b.footing, join: j}
+	j := &joining{core: b.core, inquiry: d, contactSearch: newContactSearch(b.core, d), memory: d.memory, becomeMember: func(s *gossip.State) { entered = s }}
+	j.formation = &formation{core: b.core, inquiry: d, contactSearch: j.contactSearch, memory: d.memory, strategies: b.strategies, footing: b.footing, join: j}
 	j.start(d.seeds)
 	require.Len(t, sentTo[InitJoin](b), 2)
 	there := newBench(t, 3)
@@ -293,7 +293,7 @@ func TestAJoiningNodeAsksAllAndThenTheOneThatGoesOn(t *testing.T) {
 
 func newTestAdmission(b *bench) *admission {
 	d := newTestDiscovery(b)
-	return newAdmission(b.core, d, newBootstrapping(b.core, d), b.footing, b.strategies, b.monitoring)
+	return newAdmission(b.core, d, newContactSearch(b.core, d), b.footing, b.strategies, b.monitoring)
 }
 
 func TestANodeIsTakenInWhenItAnswersAtItsAddress(t *testing.T) {
@@ -359,15 +359,15 @@ func TestANewcomerPassesTheGateWhenAllVotersHaveReachedIt(t *testing.T) {
 	require.Contains(t, g.held(nodeAt(4)), "it cannot reach "+nodeAt(2).String())
 }
 
-func newTestLeading(b *bench) *leading {
-	l := newLeading(b.core, newGate(b.core, b.monitoring), b.answers, b.strategies, b.footing)
+func newTestLeader(b *bench) *leader {
+	l := newLeader(b.core, newGate(b.core, b.monitoring), b.answers, b.strategies, b.footing)
 	l.exit, l.survey = confirmed(false), b.survey
 	return l
 }
 
 func TestTheLeaderMakesANewcomerUpWhileAMajorityAnswersIt(t *testing.T) {
 	b := newBench(t, 3)
-	l := newTestLeading(b)
+	l := newTestLeader(b)
 	b.joinFourth()
 	b.monitoring.hears(nodeAt(4), 1, b.now.Mono)
 	for _, i := range []int{2, 3} {
@@ -383,7 +383,7 @@ func TestTheLeaderMakesANewcomerUpWhileAMajorityAnswersIt(t *testing.T) {
 
 func TestWhoSeesNoConvergenceDoesNotLead(t *testing.T) {
 	b := newBench(t, 3)
-	l := newTestLeading(b)
+	l := newTestLeader(b)
 	b.answeredBy(time.Minute, 2, 3)
 	b.edit(func(e *gossip.Edit) { e.SetStatus(nodeAt(3), gossip.Down, 3) })
 	b.survey()
@@ -397,8 +397,8 @@ func TestWhoSeesNoConvergenceDoesNotLead(t *testing.T) {
 
 func TestALeavingNodeConfirmsWhenEveryComponentHasHandedOver(t *testing.T) {
 	b := newBench(t, 3)
-	l := newTestLeading(b)
-	x := &leaving{core: b.core, lead: l, spread: newTestSpreading(b), footing: b.footing, ending: &ending{}}
+	l := newTestLeader(b)
+	x := &leaving{core: b.core, leader: l, gossiper: newTestGossiper(b), footing: b.footing, explainer: &endExplainer{}}
 	x.hold("one")
 	x.hold("two")
 	x.commandLeave(Leave{Address: b.self.Address})
@@ -417,8 +417,8 @@ func TestALeavingNodeConfirmsWhenEveryComponentHasHandedOver(t *testing.T) {
 
 func TestANodeThatWasDownedSaysWhoseNewsItWas(t *testing.T) {
 	b := newBench(t, 3)
-	e := &ending{}
-	e.heard(nodeAt(2))
+	e := &endExplainer{}
+	e.noteNewsFrom(nodeAt(2))
 	b.accuse([]int{3}, []int{1})
 	said := e.downed(b.state, b.self)
 	require.Contains(t, said, "says "+nodeAt(2).String())
@@ -433,7 +433,7 @@ func TestHowLongANodeThatListsItselfListens(t *testing.T) {
 	d := newTestDiscovery(b)
 	d.restart([]gossip.Address{b.self.Address})
 	d.began = b.now.Mono
-	f := &forming{core: b.core, inquiry: d}
+	f := &formation{core: b.core, inquiry: d}
 	require.Equal(t, b.now.Mono.Add(aloneWait), f.listensUntil())
 	b.at(time.Minute + 4*time.Second)
 	d.askBack(nodeAt(7).Address, Claim{})

@@ -17,16 +17,16 @@ import (
 // many is a number of voters among whom proofs are lent.
 const many = 12
 
-// newTestFencing returns the fences of a bench in which all is known up to now.
-func newTestFencing(b *bench) *fencing {
-	f := newFencing(b.core, b.strategies, confirmed(false))
+// newTestFences returns the fences of a bench in which all is known up to now.
+func newTestFences(b *bench) *fences {
+	f := newFences(b.core, b.strategies, confirmed(false))
 	f.noteState(b.settled, b.state)
 	b.settled = b.state
 	return f
 }
 
 // becomes goes on to a state at a later moment, as the machine does with each new state.
-func (b *bench) becomes(f *fencing, at time.Duration, change func()) {
+func (b *bench) becomes(f *fences, at time.Duration, change func()) {
 	prev := b.state
 	b.at(at)
 	change()
@@ -78,7 +78,7 @@ const fence = 3060 * time.Millisecond
 // what it has proved itself by the answers of the round, as old as that is.
 func TestARelayLendsWhatItHasProved(t *testing.T) {
 	b := newBench(t, many)
-	r := b.footing.relaying
+	r := b.footing.relay
 	r.round()
 	require.Len(t, sentTo[AskStanding](b), many-1)
 	asked := b.now.Mono
@@ -110,7 +110,7 @@ func TestARelayLendsWhatItHasProved(t *testing.T) {
 // two percent more. So the fence bounds the whole chain by any clock.
 func TestTheAgeOfAProofIsTakenOffByAnyClock(t *testing.T) {
 	b := newBench(t, many)
-	r := b.footing.relaying
+	r := b.footing.relay
 	r.receiveAsk(nodeAt(2), AskStanding{Sequence: 5})
 	given := sentTo[GiveStanding](b)[2]
 	require.Equal(t, GiveStanding{Sequence: 5, Known: true, Standing: true, Question: 1}, given)
@@ -131,7 +131,7 @@ func TestTheAgeOfAProofIsTakenOffByAnyClock(t *testing.T) {
 // A proof that was lent is not lent again: its age would begin anew with each hop.
 func TestAProofIsNotLentTwice(t *testing.T) {
 	b := newBench(t, many)
-	r := b.footing.relaying
+	r := b.footing.relay
 	r.receiveAsk(nodeAt(2), AskStanding{Sequence: 5})
 	r.receiveLent(nodeAt(2), LendStanding{Question: 1, Standing: true, Proof: 0, All: NoProof})
 	r.round()
@@ -147,7 +147,7 @@ func TestAProofIsNotLentTwice(t *testing.T) {
 // by a set so small that all would prove it for themselves.
 func TestARelayProvesAMajorityOfTheVotersBefore(t *testing.T) {
 	b := newBench(t, many)
-	r := b.footing.relaying
+	r := b.footing.relay
 	b.edit(func(e *gossip.Edit) {
 		voters := []gossip.NodeID{nodeAt(1)}
 		for i := 2; i <= 40; i++ {
@@ -187,7 +187,7 @@ func TestARelayProvesAMajorityOfTheVotersBefore(t *testing.T) {
 // given is the answer to a relay.
 func given(b *bench, i int) GiveStanding {
 	b.at(time.Duration(b.now.Mono) + time.Millisecond)
-	b.footing.relaying.receiveAsk(nodeAt(i), AskStanding{Sequence: 1})
+	b.footing.relay.receiveAsk(nodeAt(i), AskStanding{Sequence: 1})
 	return sentTo[GiveStanding](b)[i]
 }
 
@@ -196,7 +196,7 @@ func given(b *bench, i int) GiveStanding {
 // not know that proofs are lent.
 func TestAmongFewVotersAndManyMembersNoStandingIsLent(t *testing.T) {
 	b := newBench(t, 10)
-	r := b.footing.relaying
+	r := b.footing.relay
 	b.edit(func(e *gossip.Edit) {
 		for i := 11; i <= 40; i++ {
 			e.Join(memberAt(i))
@@ -222,7 +222,7 @@ func TestWhoManyAccuseIsDenied(t *testing.T) {
 	b.accuse([]int{6}, []int{9})
 	require.Equal(t, GiveStanding{Sequence: 1, Known: true, Question: 2}, given(b, 9))
 	b.answeredBy(time.Minute, 2, 3, 4, 5, 6, 7, 8)
-	b.footing.relaying.lend(nodeAt(9), 1)
+	b.footing.relay.lend(nodeAt(9), 1)
 	require.False(t, sentTo[LendStanding](b)[9].Standing)
 }
 
@@ -231,11 +231,11 @@ func TestWhoManyAccuseIsDenied(t *testing.T) {
 func TestWhoHasConfirmedItsStopLendsNothing(t *testing.T) {
 	b := newBench(t, many)
 	b.answeredBy(time.Minute, 2, 3, 4, 5, 6, 7, 8)
-	b.footing.relaying.lend(nodeAt(3), 1)
+	b.footing.relay.lend(nodeAt(3), 1)
 	require.NotEmpty(t, sentTo[LendStanding](b))
 	b.dropStanding()
 	b.at(time.Minute + time.Millisecond)
-	b.footing.relaying.lend(nodeAt(3), 1)
+	b.footing.relay.lend(nodeAt(3), 1)
 	require.Empty(t, sentTo[LendStanding](b))
 }
 
@@ -267,13 +267,13 @@ func TestTheLastVoterToCutANodeOffCounts(t *testing.T) {
 		at   time.Duration
 	}{{11, 63 * time.Second}, {0, 65 * time.Second}} {
 		b := newBench(t, many)
-		f := newTestFencing(b)
+		f := newTestFences(b)
 		b.becomes(f, 60*time.Second, func() { b.accuse([]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []int{12}) })
 		b.seenBy(1) // The others have held less.
 		if c.last != 0 {
 			b.becomes(f, 63*time.Second, func() { b.accuse([]int{c.last}, []int{12}) })
 		}
-		f.sightings = nil // What they had seen is another test.
+		f.pastSeenSets = nil // What they had seen is another test.
 		b.becomes(f, 65*time.Second, func() { b.remove(12) })
 		require.Equal(t, machine.Instant(c.at).Add(fence), b.fencedAt(12))
 	}
@@ -283,22 +283,22 @@ func TestTheLastVoterToCutANodeOffCounts(t *testing.T) {
 // word, whoever the accusers are, and that these have not changed since.
 func TestWhoHasSeenManyAccuseHasCutOff(t *testing.T) {
 	for _, c := range []struct {
-		between func(b *bench, f *fencing)
+		between func(b *bench, f *fences)
 		at      time.Duration
 	}{
-		{func(*bench, *fencing) {}, 64 * time.Second},
-		{func(b *bench, f *fencing) { // One takes its record back, and writes it again.
+		{func(*bench, *fences) {}, 64 * time.Second},
+		{func(b *bench, f *fences) { // One takes its record back, and writes it again.
 			b.becomes(f, 64500*time.Millisecond, func() { b.by(4, func(e *gossip.Edit) { e.Clear(nodeAt(12)) }) })
 			b.becomes(f, 64600*time.Millisecond, func() { b.by(4, func(e *gossip.Edit) { e.Mark(nodeAt(12), gossip.Unreachable) }) })
 		}, 66 * time.Second},
-		{func(b *bench, f *fencing) { // One of five is removed, with its record.
+		{func(b *bench, f *fences) { // One of five is removed, with its record.
 			b.becomes(f, 64500*time.Millisecond, func() { b.remove(4) })
 			b.kept = b.kept.recordOf(b.state, true)
 			b.becomes(f, 64600*time.Millisecond, b.allSee)
 		}, 66 * time.Second},
 	} {
 		b := newBench(t, many)
-		f := newTestFencing(b)
+		f := newTestFences(b)
 		b.becomes(f, 60*time.Second, func() { b.accuse([]int{2, 3, 4, 5}, []int{12}) })
 		b.becomes(f, 62*time.Second, func() { b.accuse([]int{6}, []int{12}) })
 		b.becomes(f, 63*time.Second, func() { b.seenBy(1, 2, 3, 4, 5, 6, 7, 8, 9, 10) })
@@ -315,7 +315,7 @@ func TestTheProofsOfAllRemovedNodesCount(t *testing.T) {
 	all := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for _, together := range []bool{true, false} {
 		b := newBench(t, many)
-		f := newTestFencing(b)
+		f := newTestFences(b)
 		b.becomes(f, 60*time.Second, func() { b.accuse(all, []int{12}) })
 		b.becomes(f, 64*time.Second, func() { b.accuse(all, []int{11}) })
 		if !together {
@@ -337,7 +337,7 @@ func TestAVoterThatExitsMayHaveLent(t *testing.T) {
 	all := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	for status, want := range map[gossip.Status]time.Duration{gossip.Exiting: 65 * time.Second, gossip.Leaving: 68 * time.Second} {
 		b := newBench(t, many)
-		f := newTestFencing(b)
+		f := newTestFences(b)
 		b.becomes(f, 60*time.Second, func() { b.accuse(append(all, 11), []int{12}) })
 		b.becomes(f, 65*time.Second, func() { b.by(1, func(e *gossip.Edit) { e.SetStatus(nodeAt(11), status, 11) }) })
 		b.becomes(f, 68*time.Second, func() { b.remove(12) })
@@ -352,7 +352,7 @@ func TestWhereAMinorityMaySurviveTheLastWordCounts(t *testing.T) {
 	minority := keepMajority()
 	minority.MajorityOnly = false
 	b.strategies = newStrategies(b.core, minority)
-	f := newTestFencing(b)
+	f := newTestFences(b)
 	b.becomes(f, 60*time.Second, func() { b.accuse([]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, []int{12}) })
 	b.becomes(f, 63*time.Second, func() { b.accuse([]int{11}, []int{12}) })
 	b.becomes(f, 68*time.Second, func() { b.remove(12) })
@@ -368,7 +368,7 @@ func TestARelayLendsHowLongAgoItHeardAll(t *testing.T) {
 	minority.MajorityOnly = false
 	b.strategies = newStrategies(b.core, minority)
 	b.footing.strategies = b.strategies
-	r := newRelaying(b.core, b.answers, newReplies(b.core), b.strategies)
+	r := newStandingRelay(b.core, b.answers, newReplies(b.core), b.strategies)
 	b.answeredBy(55*time.Second, 2)
 	b.answeredBy(59*time.Second, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 	r.lend(nodeAt(2), 1)
@@ -383,7 +383,7 @@ func TestARelayLendsHowLongAgoItHeardAll(t *testing.T) {
 // it heard.
 func TestWhoKnowsANodeOnlyAsRemovedCountsFromThen(t *testing.T) {
 	b := newBench(t, many)
-	f := newTestFencing(b)
+	f := newTestFences(b)
 	prev := b.state
 	b.by(2, func(e *gossip.Edit) {
 		e.Join(memberAt(13))
@@ -399,7 +399,7 @@ func TestWhoKnowsANodeOnlyAsRemovedCountsFromThen(t *testing.T) {
 // and one that answers again and again is owed no more than a round of questions.
 func TestARelayWithoutAMajorityPaysWithTheNextRound(t *testing.T) {
 	b := newBench(t, many)
-	r := b.footing.relaying
+	r := b.footing.relay
 	b.answeredBy(time.Minute-2*time.Second, 2, 3, 4, 5, 6, 7)
 	r.round()
 	for range 3 * many {

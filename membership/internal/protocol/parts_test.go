@@ -27,13 +27,13 @@ import (
 type bench struct {
 	*core
 
-	t          *testing.T
-	strategies *strategies
-	surveyor   *surveyor
-	answers    *answers
-	monitoring *heartbeats
-	resolver   *resolver
-	footing    *footing
+	t             *testing.T
+	strategies    *strategies
+	surveyBuilder *surveyBuilder
+	answers       *answers
+	monitoring    *heartbeats
+	resolver      *resolver
+	footing       *footing
 }
 
 // nodeAt is the identity of the i-th node.
@@ -66,17 +66,17 @@ func newBench(t *testing.T, n int) *bench {
 	require.NoError(t, err)
 	registry, err := fd.NewRegistry(cfg.FailureDetector, factory, gossip.NodeID.Compare)
 	require.NoError(t, err)
-	c := newCore(cfg, memberAt(1), Deps{
+	c := newCore(cfg, memberAt(1), Dependencies{
 		Rand: rand.New(rand.NewPCG(1, 2)), Record: Record{Data: 1},
 		Downing: Downing{Config: downing.Default(), Limit: CallLimitDefault},
 	})
 	b := &bench{core: c, t: t, strategies: newStrategies(c, keepMajority()), answers: newAnswers(c)}
 	c.me.Loaded = memberAt(1).Loaded
-	b.surveyor = &surveyor{core: c, strategies: b.strategies, confirmed: func(gossip.NodeID) bool { return false }}
+	b.surveyBuilder = &surveyBuilder{core: c, strategies: b.strategies, confirmed: func(gossip.NodeID) bool { return false }}
 	b.monitoring = newHeartbeats(c, b.answers, registry, "")
 	b.resolver = &resolver{core: c, strategies: b.strategies}
 	b.footing = &footing{
-		core: c, answers: b.answers, strategies: b.strategies, relaying: newRelaying(c, b.answers, newReplies(c), b.strategies),
+		core: c, answers: b.answers, strategies: b.strategies, relay: newStandingRelay(c, b.answers, newReplies(c), b.strategies),
 	}
 	b.at(time.Minute)
 	if n > 0 {
@@ -116,9 +116,9 @@ func (b *bench) allSee() {
 // survey does what the machine does with a new state before it tells the parts of it.
 func (b *bench) survey() {
 	before := b.surveyed.of
-	b.surveyor.lookAround()
+	b.surveyBuilder.surveyConvergence()
 	b.strategies.takeOver()
-	b.surveyor.updateBase(before)
+	b.surveyBuilder.updateBase(before)
 	b.monitoring.retarget()
 }
 
@@ -360,24 +360,24 @@ func TestANodeThatSleptAccusesNobody(t *testing.T) {
 
 func TestInALargeClusterNewsGoesToFewMembers(t *testing.T) {
 	b := newBench(t, 100)
-	c := &contacts{core: b.core, monitors: b.monitoring.monitors}
+	c := &gossipPeers{core: b.core, monitors: b.monitoring.monitors}
 	met := map[gossip.NodeID]bool{}
 	for range 200 {
-		for _, n := range c.peers(3) {
+		for _, n := range c.pick(3) {
 			met[n] = true
 		}
 	}
-	require.LessOrEqual(t, len(met), len(b.monitoring.targets)+contactsDrawn)
+	require.LessOrEqual(t, len(met), len(b.monitoring.targets)+peersDrawn)
 	require.NotContains(t, met, b.self)
 }
 
-func newTestSpreading(b *bench) *spreading {
-	return newSpreading(b.core, &contacts{core: b.core, monitors: b.monitoring.monitors}, b.monitoring, b.strategies, &ending{})
+func newTestGossiper(b *bench) *gossiper {
+	return newGossiper(b.core, &gossipPeers{core: b.core, monitors: b.monitoring.monitors}, b.monitoring, b.strategies, &endExplainer{})
 }
 
 func TestNewsIsSentToWhoKnowsLess(t *testing.T) {
 	b := newBench(t, 3)
-	s := newTestSpreading(b)
+	s := newTestGossiper(b)
 	before := b.state.Digest()
 	b.edit(func(e *gossip.Edit) { e.Mark(nodeAt(3), gossip.Unreachable) })
 	s.receiveStatus(nodeAt(2), GossipStatus{Digest: before})
@@ -390,7 +390,7 @@ func TestNewsIsSentToWhoKnowsLess(t *testing.T) {
 // are compared; nothing is believed of a fingerprint.
 func TestAnotherFingerprintIsAnsweredByADigest(t *testing.T) {
 	b := newBench(t, 3)
-	s := newTestSpreading(b)
+	s := newTestGossiper(b)
 	mine, before := b.state.Fingerprint(), b.state
 	s.compare(nodeAt(2), 0)
 	s.compare(nodeAt(2), mine)
@@ -419,7 +419,7 @@ func TestAHeartbeatShowsTheStateOfTheMoment(t *testing.T) {
 // not know, rounds send digests.
 func TestOnlyAQuietRoundGoesWithAHeartbeat(t *testing.T) {
 	b := newBench(t, 3)
-	s := newTestSpreading(b)
+	s := newTestGossiper(b)
 	s.round()
 	require.Empty(t, effects[machine.Send](b))
 	require.NotZero(t, b.monitoring.shown)
@@ -434,7 +434,7 @@ func TestOnlyAQuietRoundGoesWithAHeartbeat(t *testing.T) {
 
 func TestGossipOfAnotherClusterIsRefused(t *testing.T) {
 	b := newBench(t, 3)
-	s := newTestSpreading(b)
+	s := newTestGossiper(b)
 	other := b.state.Digest()
 	other.Cluster.Born++
 	s.receiveStatus(nodeAt(2), GossipStatus{Digest: other})

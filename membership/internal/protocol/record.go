@@ -238,17 +238,16 @@ func listed(seeds []gossip.Address, required int) Record {
 	return r
 }
 
-// speakers finds the voters of a basis for which a node may speak, by its address and its
-// record: the voters whose memory it has, wherever they ran, and the listed seed node at
-// its address if it remembers no cluster. A node that lost its disk speaks for no
-// remembered voter.
-type speakers struct {
+// voterIndex finds the voters of a basis for which a node may vote, by the node's address and
+// record: the voters whose record it has, wherever they ran, and the listed seed node at its
+// address if it remembers no cluster. A node that lost its disk votes for no remembered voter.
+type voterIndex struct {
 	byMemory map[gossip.DataID][]gossip.NodeID
 	listed   map[gossip.Address][]gossip.NodeID
 }
 
-func speakersFor(basis []Voter) speakers {
-	s := speakers{map[gossip.DataID][]gossip.NodeID{}, map[gossip.Address][]gossip.NodeID{}}
+func newVoterIndex(basis []Voter) voterIndex {
+	s := voterIndex{map[gossip.DataID][]gossip.NodeID{}, map[gossip.Address][]gossip.NodeID{}}
 	for _, v := range basis {
 		if v.isAbsent() {
 			continue
@@ -262,8 +261,8 @@ func speakersFor(basis []Voter) speakers {
 	return s
 }
 
-// of returns the voters for which the node at an address speaks.
-func (s speakers) of(at gossip.Address, record Record) []gossip.NodeID {
+// of returns the voters for which the node at an address votes.
+func (s voterIndex) of(at gossip.Address, record Record) []gossip.NodeID {
 	spoken := s.byMemory[record.Data]
 	if listed := s.listed[at]; len(listed) > 0 && !record.Remembers() {
 		spoken = slices.Concat(spoken, listed)

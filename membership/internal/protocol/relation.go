@@ -45,11 +45,11 @@ const (
 // has reports whether all of some evidence is there.
 func (e Evidence) has(all Evidence) bool { return e&all == all }
 
-// places is a set of addresses.
-type places map[gossip.Address]bool
+// addressSet is a set of addresses.
+type addressSet map[gossip.Address]bool
 
-func placesOf(lists ...[]gossip.Address) places {
-	p := places{}
+func addressSetOf(lists ...[]gossip.Address) addressSet {
+	p := addressSet{}
 	for _, list := range lists {
 		for _, a := range list {
 			p[a] = true
@@ -58,8 +58,8 @@ func placesOf(lists ...[]gossip.Address) places {
 	return p
 }
 
-// most reports whether more than half of a list is in p.
-func (p places) most(list []gossip.Address) bool {
+// most reports whether more than half of a list is in the set.
+func (p addressSet) most(list []gossip.Address) bool {
 	n := 0
 	for _, a := range list {
 		if p[a] {
@@ -69,21 +69,23 @@ func (p places) most(list []gossip.Address) bool {
 	return 2*n > len(list)
 }
 
-// mostOthers reports whether more than half of a list is in p, with an address and without.
-func (p places) mostOthers(list []gossip.Address, except gossip.Address) bool {
+// mostOthers reports whether more than half of a list is in the set, and also more than half of
+// the list without one address.
+func (p addressSet) mostOthers(list []gossip.Address, except gossip.Address) bool {
 	return p.most(list) && p.most(slices.DeleteFunc(slices.Clone(list), func(a gossip.Address) bool { return a == except }))
 }
 
-// sight is which addresses a node knows.
-type sight struct {
-	found   bool   // The list was found.
-	list    places // Its list.
-	now     places // Its list, its own address, and the voters of its cluster or record.
-	members places
-	removed places // Removed members that its state still remembers.
+// knownAddresses are the addresses that a node knows, by how it knows them.
+type knownAddresses struct {
+	found   bool       // The list was found.
+	list    addressSet // Its list.
+	now     addressSet // Its list, its own address, and the voters of its cluster or record.
+	members addressSet
+	removed addressSet // Removed members that its state still remembers.
 }
 
-func (s sight) known(list []gossip.Address) bool {
+// known reports whether more than half of a list is known.
+func (s knownAddresses) known(list []gossip.Address) bool {
 	n := 0
 	for _, a := range list {
 		if s.now[a] || s.removed[a] {
@@ -93,10 +95,10 @@ func (s sight) known(list []gossip.Address) bool {
 	return 2*n > len(list)
 }
 
-// sight returns which addresses this node knows.
-func (q *inquiry) sight() sight {
-	s := Claim{List: q.seeds, Found: q.found, Record: q.memory.wanted}.sight(q.self.Address)
-	s.members, s.removed = places{}, places{}
+// knownAddresses returns the addresses that this node knows.
+func (q *inquiry) knownAddresses() knownAddresses {
+	s := Claim{List: q.seeds, Found: q.found, Record: q.memory.wanted}.knownAddresses(q.self.Address)
+	s.members, s.removed = addressSet{}, addressSet{}
 	for _, m := range q.state.Members() {
 		s.members[m.Node.Address] = true
 	}
@@ -106,13 +108,14 @@ func (q *inquiry) sight() sight {
 	return s
 }
 
-// sight returns which addresses a node in no cluster knows that claims c at an address.
-func (c Claim) sight(at gossip.Address) sight {
-	return sight{found: c.Found, list: placesOf(c.List), now: placesOf(c.List, c.Record.addresses(), []gossip.Address{at})}
+// knownAddresses returns the addresses that a node in no cluster knows, by what it claims at its
+// own address.
+func (c Claim) knownAddresses(at gossip.Address) knownAddresses {
+	return knownAddresses{found: c.Found, list: addressSetOf(c.List), now: addressSetOf(c.List, c.Record.addresses(), []gossip.Address{at})}
 }
 
 // evidence returns what is known of a claim that was made at an address.
-func (s sight) evidence(at gossip.Address, c Claim) Evidence {
+func (s knownAddresses) evidence(at gossip.Address, c Claim) Evidence {
 	var e Evidence
 	note := func(which Evidence, is bool) {
 		if is {
@@ -140,7 +143,7 @@ func addressesOf(nodes []gossip.NodeID) []gossip.Address {
 // isRelatedTo reports whether c, the claim of a node in no cluster, is related to the cluster
 // of a member, by the member's claim and its evidence about c.
 func (c Claim) isRelatedTo(member Claim, e Evidence) bool {
-	own := placesOf(c.List)
+	own := addressSetOf(c.List)
 	found := e.has(ListNow) && own.most(addressesOf(member.Voters))
 	switch to := c.Record.Yielded.To; {
 	case !to.IsZero() && to.Lineage() == member.lineage():
@@ -159,7 +162,7 @@ func (c Claim) isRelatedTo(member Claim, e Evidence) bool {
 // areRelated reports whether two nodes in no cluster are related, by what they claim at their
 // addresses. It says the same from both sides.
 func areRelated(a Claim, at gossip.Address, b Claim, there gossip.Address) bool {
-	knownToA, knownToB := a.sight(at), b.sight(there)
+	knownToA, knownToB := a.knownAddresses(at), b.knownAddresses(there)
 	if a.Record.Remembers() && b.Record.Remembers() && a.lineage() == b.lineage() {
 		return true
 	}

@@ -71,8 +71,8 @@ func TestWhoIsRelatedToACluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			member := Claim{List: c.list, Found: c.found, Cluster: cluster, Standing: true, Voters: c.voters}
-			s := member.sight(nodeAt(1).Address)
-			s.members, s.removed = placesOf(addressesOf(c.voters)), placesOf(listOf(c.removed...))
+			s := member.knownAddresses(nodeAt(1).Address)
+			s.members, s.removed = addressSetOf(addressesOf(c.voters)), addressSetOf(listOf(c.removed...))
 			for a := range s.members { //quorate:unordered a set
 				s.now[a] = true
 			}

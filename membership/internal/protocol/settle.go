@@ -22,7 +22,7 @@ func (m *Machine) settle() {
 			m.strategies.keep()
 		}
 		if m.phase == phaseMember && m.state == next {
-			m.lead.act()
+			m.leader.act()
 		}
 	}
 	if m.phase != phaseMember {
@@ -30,8 +30,8 @@ func (m *Machine) settle() {
 	}
 	m.publishChanged()
 	m.footing.update()
-	m.admission.inviteHopefuls()
-	m.spread.schedulePush()
+	m.admission.inviteWaitingJoiners()
+	m.gossiper.schedulePush()
 }
 
 // observe tells all parts how one state differs from the one before.
@@ -45,9 +45,9 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	m.admission.noteDowned(prev, next)
 	m.fences.noteState(prev, next)
 	m.resolver.obey(prev)
-	m.prepare.observe()
-	m.exit.observe()
-	m.meeting.observe()
+	m.clusterShutdown.observe()
+	m.leave.observe()
+	m.otherClusters.observe()
 	if m.phase != phaseMember {
 		m.publishChanged()
 		return
@@ -59,10 +59,10 @@ func (m *Machine) observe(prev, next *gossip.State) {
 	}
 	m.monitoring.greet()
 	m.monitoring.meet()
-	m.relaying.observe()
+	m.relay.observe()
 	m.report(false)
 	m.monitoring.noteProof(prev)
-	m.gate.stays(m.self, m.gate.heldMyself())
+	m.gate.stays(m.self, m.gate.reasonSelfHeld())
 	m.resolver.watchView()
 }
 
@@ -93,20 +93,20 @@ func sameMonitored(a, b []*gossip.Member) bool {
 // convergence, and the base.
 func (m *Machine) survey() {
 	before := m.surveyed.of
-	m.surveyor.lookAround()
+	m.surveyBuilder.surveyConvergence()
 	m.strategies.takeOver()
-	m.surveyor.updateBase(before)
+	m.surveyBuilder.updateBase(before)
 	m.replies.sendLate()
-	m.lead.watchConvergence()
-	m.spread.hurryRounds()
+	m.leader.watchConvergence()
+	m.gossiper.hurryRounds()
 }
 
 // forget drops everything that was kept about a member that was removed.
 func (m *Machine) forget(was *gossip.Member) {
-	m.spread.forget(was.Node)
+	m.gossiper.forget(was.Node)
 	m.answers.forget(was.Node)
 	m.replies.forget(was.Node)
-	m.lead.forget(was.Node)
+	m.leader.forget(was.Node)
 	m.gate.forget(was.Node)
 }
 

@@ -16,9 +16,9 @@ import "github.com/quorate/quorate/gossip"
 // heartbeat proves nothing to B. A question that goes with an answer has a number of its
 // own, whose moment is that at which it is sent, so its answer counts as that to a heartbeat.
 //
-// B leaves A out of its own rounds for as long as this goes well: its last question that
-// went with an answer was answered, and is younger than a beginning takes to come late. So
-// whatever is lost, and if A begins no more exchanges, B's next round asks as ever.
+// B leaves A out of its own rounds as long as its last question that went with an answer was
+// answered, and is so young that A's next heartbeat is not late. So whatever is lost, and if A
+// begins no more exchanges, B's next round asks A itself.
 
 // On a ring too, nodes monitor mostly those that they are monitored by, if all members know
 // of such rings ([heartbeats.allShare]).

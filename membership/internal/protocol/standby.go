@@ -12,10 +12,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Of the relays only the first ones ask. The others stand by ([relaying.standsBy]): each of
+// Of the relays only the first relaysAtWork ask. The others stand by ([standingRelay.standsBy]): each of
 // them is asked as any member is, and begins as soon as fewer than relaysAtWork of those
 // before it have asked it. A member that the first ones do not ask, since its links to
-// them are broken, calls the others ([relaying.callOthers], [relaying.receiveCall]).
+// them are broken, calls the others ([standingRelay.callStandbys], [standingRelay.receiveCall]).
 //
 // None of this is asked for by a rule of safety, as who relays is not: whoever removes a
 // node counts every voter as one that may have lent to it.
@@ -37,7 +37,7 @@ const (
 	callsEvery = 10
 )
 
-// standby is what a node knows of the relays at work.
+// standby is what a node knows of which relays ask, and which of them stand by.
 type standby struct {
 	// asked is when each relay last asked this node.
 	asked map[gossip.NodeID]machine.Instant
@@ -55,9 +55,9 @@ type standby struct {
 	never bool
 }
 
-// noteAsk notes that a relay has asked this node. If none does for too long this node looks
-// at once who is late; if only some do, with its next round.
-func (r *relaying) noteAsk(relay gossip.NodeID) {
+// noteAsk notes that a relay has asked this node. If no relay asks for too long, a timer has
+// this node act at once ([standingRelay.checkRelays]); if only some do, it acts in its next round.
+func (r *standingRelay) noteAsk(relay gossip.NodeID) {
 	if r.standby.asked == nil {
 		r.standby.asked = map[gossip.NodeID]machine.Instant{}
 	}
@@ -65,28 +65,28 @@ func (r *relaying) noteAsk(relay gossip.NodeID) {
 	r.out.Arm(timerStandby, r.now.Mono.Add(r.patience()+1))
 }
 
-// lookWhoIsLate has this node ask, or call, if no relay has asked it for too long.
-func (r *relaying) lookWhoIsLate() {
+// checkRelays has this node ask, or call, if no relay has asked it for too long.
+func (r *standingRelay) checkRelays() {
 	if r.phase == phaseMember {
 		r.beginOrEnd()
-		r.callOthers()
+		r.callStandbys()
 	}
 }
 
 // patience is how long after the question of a relay the next one is late.
-func (r *relaying) patience() time.Duration {
+func (r *standingRelay) patience() time.Duration {
 	interval := r.cfg.FailureDetector.HeartbeatInterval
 	return interval + interval/standbySlack
 }
 
 // hasAsked tells whether a relay has asked this node in the last interval.
-func (r *relaying) hasAsked(relay gossip.NodeID) bool {
+func (r *standingRelay) hasAsked(relay gossip.NodeID) bool {
 	at, ok := r.standby.asked[relay]
 	return ok && r.now.Mono.Sub(at) <= r.patience()
 }
 
 // standsBy tells whether this node, a relay, leaves it to those before it to ask.
-func (r *relaying) standsBy() bool {
+func (r *standingRelay) standsBy() bool {
 	if r.standby.never || r.now.Mono < r.standby.calledUntil {
 		return false
 	}
@@ -102,9 +102,9 @@ func (r *relaying) standsBy() bool {
 	return atWork >= relaysAtWork
 }
 
-// callOthers calls the relays that stand by, if one of the first ones is late. It repeats the
+// callStandbys calls the relays that stand by, if one of the first ones is late. It repeats the
 // call before those that it called stand by again.
-func (r *relaying) callOthers() {
+func (r *standingRelay) callStandbys() {
 	if r.phase != phaseMember || r.relays || !r.monitorsSome() || !r.hasManyVoters() {
 		return
 	}
@@ -137,7 +137,7 @@ func (r *relaying) callOthers() {
 
 // receiveCall has this node ask for a while, if it is a relay that stands by: the first ones
 // do not reach the caller.
-func (r *relaying) receiveCall(from gossip.NodeID) {
+func (r *standingRelay) receiveCall(from gossip.NodeID) {
 	if member := r.state.Member(from); r.phase != phaseMember || member == nil || member.Status == gossip.Down {
 		r.refuseSilently(RefusedNotMember)
 		return
@@ -147,6 +147,6 @@ func (r *relaying) receiveCall(from gossip.NodeID) {
 }
 
 // forgetAskers drops what is known of relays that are members no more.
-func (r *relaying) forgetAskers() {
+func (r *standingRelay) forgetAskers() {
 	maps.DeleteFunc(r.standby.asked, func(n gossip.NodeID, _ machine.Instant) bool { return r.state.Member(n) == nil })
 }

@@ -26,7 +26,7 @@ import (
 // compared.
 //
 // In a cluster of more voters than a node monitors only relays have so many contacts.
-// They lend their proofs, see [relaying]: q is the later one of this node's own and of
+// They lend their proofs, see [standingRelay]: q is the later one of this node's own and of
 // what was lent to it.
 //
 // With a strategy that may let a side without a majority survive the node hosts,
@@ -37,7 +37,7 @@ type footing struct {
 
 	answers    *answers
 	strategies *strategies
-	relaying   *relaying
+	relay      *standingRelay
 }
 
 // update computes the moment up to which this node may host, and publishes it if it has
@@ -70,13 +70,13 @@ func (f *footing) hostsUntil() machine.Instant {
 // ever has. Of a relay, which gets many answers at a time, it may be some milliseconds
 // behind; then it is computed again with a later step.
 func (f *footing) provedSince() (machine.Instant, bool) {
-	if !f.relaying.relays {
-		return f.majoritySince(f.surveyed.base, f.answers.contact, f.relaying.lent)
+	if !f.relay.relays {
+		return f.majoritySince(f.surveyed.base, f.answers.contact, f.relay.lent)
 	}
-	if !f.relaying.prove() {
+	if !f.relay.prove() {
 		f.moveStanding()
 	}
-	q := max(f.relaying.own.majority, f.relaying.lent.majority)
+	q := max(f.relay.own.majority, f.relay.lent.majority)
 	return q, q != 0
 }
 
@@ -96,7 +96,7 @@ func (f *footing) connected() bool {
 		// seen the state is in this cluster and in no other.
 		return f.surveyed.base.Wins(func(n gossip.NodeID) bool { return n == f.self || f.state.Seen(n) && !f.isLost(n) })
 	}
-	base, lent := f.surveyed.base, f.relaying.lentKnown
+	base, lent := f.surveyed.base, f.relay.lentKnown
 	if !f.strategies.majorityOnly() {
 		base = f.livingOf(base)
 		lent.raise(lent.all, 0) // Who heard all that are not down has heard a majority of them.
@@ -110,7 +110,7 @@ func (f *footing) connected() bool {
 
 // majoritySince is the latest moment such that this node and those heard since win in the
 // base, by its own proof or one that was lent to it. It returns false if there is none.
-func (f *footing) majoritySince(base gossip.Base, heard map[gossip.NodeID]machine.Instant, lent proofs) (machine.Instant, bool) {
+func (f *footing) majoritySince(base gossip.Base, heard map[gossip.NodeID]machine.Instant, lent proofInstants) (machine.Instant, bool) {
 	var q machine.Instant
 	ok := couldWin(base, 1+len(heard))
 	if ok {

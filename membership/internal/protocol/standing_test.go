@@ -86,7 +86,7 @@ func TestNewcomerHostsAsSoonAsAllKnowOfIt(t *testing.T) {
 // has not heard of the joiner does not end it.
 func TestJoinerThatIsKnownWaitsAlthoughOneHasNotHeardOfIt(t *testing.T) {
 	l := newLoop(t)
-	nodes := l.cluster(3, func(_ *protocol.Config, d *protocol.Deps) {
+	nodes := l.cluster(3, func(_ *protocol.Config, d *protocol.Dependencies) {
 		d.Downing.Decide = func(downing.View) (downing.Decision, error) { return downing.Decision{Reason: "waits"}, nil }
 	})
 	nodes[2].dead = true

@@ -45,8 +45,8 @@ type stranger struct {
 	told        bool
 }
 
-// meetStranger notes whether a node that answered has to do with this one.
-func (q *inquiry) meetStranger(from gossip.NodeID, theirs Claim, related bool) {
+// noteStranger notes whether a node that answered has to do with this one.
+func (q *inquiry) noteStranger(from gossip.NodeID, theirs Claim, related bool) {
 	mine := q.claim()
 	i, known := slices.BinarySearchFunc(q.strangers, from.Address, func(s stranger, a gossip.Address) int { return s.Node.Address.Compare(a) })
 	switch {
@@ -87,12 +87,12 @@ func (q *inquiry) forgetStrangers() {
 // tellStrangers publishes the strangers if they have changed.
 func (q *inquiry) tellStrangers(changed bool) {
 	if changed {
-		q.out.Publish(Strangers{q.told()})
+		q.out.Publish(Strangers{q.toldStrangers()})
 	}
 }
 
-// told returns the strangers that are told of.
-func (q *inquiry) told() []Stranger {
+// toldStrangers returns the strangers that are told of.
+func (q *inquiry) toldStrangers() []Stranger {
 	var all []Stranger
 	for _, s := range q.strangers {
 		if s.told {

@@ -224,8 +224,8 @@ func (s *strategies) keep() {
 	})
 }
 
-// lookAtFit has the leader say when the strategy does not fit the cluster, and when it fits
-// again.
+// lookAtFit has the leader record a decision when the strategy does not fit the cluster, and when it
+// fits again.
 func (s *strategies) lookAtFit() {
 	if s.surveyed.of != s.state || !s.surveyed.converged || s.surveyed.leader != s.self || s.ownStatus() < gossip.Up {
 		return

@@ -149,7 +149,7 @@ func TestStrategyWithoutIdentityAndTooManyAreRefused(t *testing.T) {
 }
 
 // second as the configured strategy of a node.
-func configured(_ *protocol.Config, d *protocol.Deps) {
+func configured(_ *protocol.Config, d *protocol.Dependencies) {
 	s := second()
 	d.Downing.Config.Strategy, d.Downing.Version, d.Downing.Parameters = s.Name, s.Version, s.Parameters
 	d.Downing.Decide, d.Downing.Class = s.Decide, downing.Class{Pure: true}

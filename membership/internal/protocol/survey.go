@@ -9,11 +9,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// A survey is what the parts read; the surveyor makes it in two steps, because what
+// A survey is what the parts read. The survey builder makes it in two steps, because what
 // follows from the strategies lies between them: leader and convergence
-// ([surveyor.lookAround]), then the sets of voters ([surveyor.updateBase]).
+// ([surveyBuilder.surveyConvergence]), then the sets of voters ([surveyBuilder.updateBase]).
 
-// survey is what follows from the state that was surveyed last. Only the [surveyor]
+// survey is what follows from the state that was surveyed last. Only the [surveyBuilder]
 // writes it.
 type survey struct {
 	// of is the state that was surveyed.
@@ -21,7 +21,7 @@ type survey struct {
 
 	leader    gossip.NodeID
 	converged bool
-	links     linkage
+	links     linkSurvey
 
 	// lost are the unreachable members of the state, sorted.
 	lost []gossip.NodeID
@@ -50,8 +50,8 @@ type survey struct {
 	established map[gossip.NodeID]bool
 }
 
-// surveyor derives from each new state what all parts rely on.
-type surveyor struct {
+// surveyBuilder makes the [survey] of each new state.
+type surveyBuilder struct {
 	*core
 
 	strategies *strategies
@@ -60,8 +60,8 @@ type surveyor struct {
 	confirmed func(gossip.NodeID) bool
 }
 
-// lookAround finds the leader, and whether the state has converged.
-func (s *surveyor) lookAround() {
+// surveyConvergence finds the leader, and whether the state has converged.
+func (s *surveyBuilder) surveyConvergence() {
 	s.surveyed.of = s.state
 	s.surveyed.leader = s.state.Leader(s.self)
 	s.surveyed.converged = s.state.Converged(s.self, s.isExcused)
@@ -70,7 +70,7 @@ func (s *surveyor) lookAround() {
 
 // surveyEstablished updates which members without a vote are established by the state
 // that was surveyed. Members that go are dropped.
-func (s *surveyor) surveyEstablished() {
+func (s *surveyBuilder) surveyEstablished() {
 	if s.cfg.Voters.Role == "" || !s.surveyed.links.seen {
 		return
 	}
@@ -85,7 +85,7 @@ func (s *surveyor) surveyEstablished() {
 
 // updateBase takes over the voters of the state, and what follows from them. Most states
 // differ from the one before only in the seen set.
-func (s *surveyor) updateBase(before *gossip.State) {
+func (s *surveyBuilder) updateBase(before *gossip.State) {
 	f := &s.surveyed
 	config := s.state.Config()
 	if s.surveyed.links.seen && s.outlives(config) {
@@ -110,7 +110,7 @@ func (s *surveyor) updateBase(before *gossip.State) {
 // it could otherwise found a cluster upon the voters before, beside the members that went
 // on without it. Where a minority may survive, founding needs all voters, and none is
 // waited for.
-func (s *surveyor) outlives(config gossip.Voters) bool {
+func (s *surveyBuilder) outlives(config gossip.Voters) bool {
 	return len(config.Previous) == 0 || !s.strategies.majorityOnly() || gossip.Wins(config.Previous, func(n gossip.NodeID) bool {
 		return s.state.Seen(n)
 	})
@@ -118,7 +118,7 @@ func (s *surveyor) outlives(config gossip.Voters) bool {
 
 // accusedByMany returns the members about which at least [core.accusersMin] others have a
 // record.
-func (s *surveyor) accusedByMany() []gossip.NodeID {
+func (s *surveyBuilder) accusedByMany() []gossip.NodeID {
 	var subjects, many []gossip.NodeID
 	for _, record := range s.state.Records() {
 		subjects = append(subjects, record.Subject)
@@ -135,8 +135,8 @@ func (s *surveyor) accusedByMany() []gossip.NodeID {
 
 // mayStillVote tells whether a voter may see what this node sees. No decision is taken
 // about an exiting voter; when it is lost no node waits for it, and it may be needed
-// among the voters before a change, see [surveyor.outlives].
-func (s *surveyor) mayStillVote(n gossip.NodeID) bool {
+// among the voters before a change, see [surveyBuilder.outlives].
+func (s *surveyBuilder) mayStillVote(n gossip.NodeID) bool {
 	return s.lives(n) && (s.state.Member(n).Status != gossip.Exiting || !s.isLost(n) || s.state.Seen(n))
 }
 
@@ -148,4 +148,4 @@ func sameBase(a, b gossip.Base) bool {
 }
 
 // isExcused tells whether convergence does not wait for a member.
-func (s *surveyor) isExcused(n gossip.NodeID) bool { return s.confirmed(n) || s.waits(n) }
+func (s *surveyBuilder) isExcused(n gossip.NodeID) bool { return s.confirmed(n) || s.waits(n) }

@@ -29,7 +29,7 @@ import (
 // taken on which nodes must go. A voter that exits hosts nothing, and stops answering as
 // a matter of course.
 func (f *footing) undecidedUntil() machine.Instant {
-	return f.allSince(f.answers.contact, f.relaying.lent).Add(f.undecidedMargin())
+	return f.allSince(f.answers.contact, f.relay.lent).Add(f.undecidedMargin())
 }
 
 // allSince is the latest moment since which all voters were heard, except those that are
@@ -38,7 +38,7 @@ func (f *footing) undecidedUntil() machine.Instant {
 // that monitors all others first asks a voter it takes the voter for heard. It is not
 // taken so where a node monitors some of the others: others may have missed the voter for
 // long.
-func (f *footing) allSince(heard map[gossip.NodeID]machine.Instant, lent proofs) machine.Instant {
+func (f *footing) allSince(heard map[gossip.NodeID]machine.Instant, lent proofInstants) machine.Instant {
 	some := f.monitorsSome()
 	all := f.lastOfAll(func(n gossip.NodeID) machine.Instant {
 		if some {
@@ -53,7 +53,7 @@ func (f *footing) allSince(heard map[gossip.NodeID]machine.Instant, lent proofs)
 // standing. A voter that never has was not heard.
 func (f *footing) heardAll() machine.Instant {
 	all := f.lastOfAll(func(n gossip.NodeID) machine.Instant { return f.answers.contact[n] })
-	return max(all, f.relaying.lent.all)
+	return max(all, f.relay.lent.all)
 }
 
 // noDecisionPending tells whether no other side can have decided without this node which
@@ -63,13 +63,13 @@ func (f *footing) noDecisionPending() bool {
 	if f.strategies.majorityOnly() || f.founding() {
 		return true
 	}
-	return len(f.trouble()) == 0 && f.now.Mono <= f.allSince(f.answers.known, f.relaying.lentKnown).Add(f.cfg.Fence)
+	return len(f.trouble()) == 0 && f.now.Mono <= f.allSince(f.answers.known, f.relay.lentKnown).Add(f.cfg.Fence)
 }
 
 // isSuspended tells whether this side has been undecided for so long that it may host
 // nothing.
 func (f *footing) isSuspended() bool {
-	return !f.strategies.majorityOnly() && f.now.Mono > f.allSince(f.answers.known, f.relaying.lentKnown).Add(f.undecidedMargin())
+	return !f.strategies.majorityOnly() && f.now.Mono > f.allSince(f.answers.known, f.relay.lentKnown).Add(f.undecidedMargin())
 }
 
 // mayLetIn tells whether nodes may become members through this one.

@@ -20,7 +20,7 @@ import (
 func TestAViewThatNeverCalmsIsDecidedAbout(t *testing.T) {
 	for _, unstable := range []time.Duration{0, 12 * time.Second, 20 * time.Second} {
 		l := newLoop(t)
-		nodes := l.cluster(5, func(c *protocol.Config, _ *protocol.Deps) { c.DownWhenUnstableAfter = unstable })
+		nodes := l.cluster(5, func(c *protocol.Config, _ *protocol.Dependencies) { c.DownWhenUnstableAfter = unstable })
 		const period, broken, stable = 7500 * time.Millisecond, 5600 * time.Millisecond, 3 * time.Second
 		began := l.now
 		flaps := map[gossip.NodeID]int{nodes[1].id: 0, nodes[2].id: 1, nodes[3].id: 2}

@@ -43,13 +43,13 @@ func (v Voters) admit(member *gossip.Member) bool { return member.HasRole(v.Role
 
 // someoneVotes tells whether there are voters after a plan, or would be none for another
 // reason than that no member has the role.
-func (l *leading) someoneVotes(p *leaderPlan) bool {
+func (l *leader) someoneVotes(p *leaderPlan) bool {
 	return !l.founding() && len(l.state.Config().Voters) > 0 || slices.ContainsFunc(p.up, l.cfg.Voters.admit)
 }
 
 // awaitVoter holds all newcomers back while no member would vote, and says what is
 // missing.
-func (l *leading) awaitVoter(p *leaderPlan) {
+func (l *leader) awaitVoter(p *leaderPlan) {
 	if l.someoneVotes(p) {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // votersWithRole makes the members with the role backend vote, or everybody.
-func votersWithRole(role string) func(*protocol.Config, *protocol.Deps) {
-	return func(c *protocol.Config, _ *protocol.Deps) { c.Voters.Role = role }
+func votersWithRole(role string) func(*protocol.Config, *protocol.Dependencies) {
+	return func(c *protocol.Config, _ *protocol.Dependencies) { c.Voters.Role = role }
 }
 
 // mixed returns a loop in which the first nodes are backends and the others edges.

@@ -13,12 +13,12 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A node that waits for long says so ([joining.complain]), with an answer for each voter
-// ([discovery.voterAnswer]) and one sentence for all ([Waiting.reason]).
+// A node that waits for long says so ([joining.publishWaiting]), with an answer for each voter
+// ([inquiry.voterAnswer]) and one sentence for all ([Waiting.reason]).
 
-// complainAfter is how many unanswered questions it takes until this node reports that it
+// waitingAfter is how many unanswered questions it takes until this node reports that it
 // waits, and for which voters.
-const complainAfter = 2
+const waitingAfter = 2
 
 // Waiting is published again and again while a node waits for a cluster to join, or
 // to be founded.
@@ -38,52 +38,52 @@ type Waiting struct {
 // VoterAnswer is what is known of one voter of a [Waiting].
 type VoterAnswer struct {
 	Voter Voter
-	// Said is what the node at the voter's address, or with its memory, answered.
-	Said VoterSaid
+	// Status is what the node at the voter's address, or with its memory, answered.
+	Status VoterStatus
 	// Why is more about that, with what to do, "" if there is nothing to add.
 	Why string
 	// For is how long the voter's answer has been the same.
 	For time.Duration
 }
 
-// VoterSaid is what a voter answered.
-type VoterSaid uint8
+// VoterStatus is what a voter answered.
+type VoterStatus uint8
 
 // What voters answer.
 const (
-	// SaidNothing: nothing came back from the voter, which says nothing about it.
-	SaidNothing VoterSaid = iota
-	// SaidFree: the voter is in no cluster, and its vote counts.
-	SaidFree
-	// SaidLost: the node at the voter's address has lost the voter's memory, and speaks
+	// VoterSilent: nothing came back from the voter, which says nothing about it.
+	VoterSilent VoterStatus = iota
+	// VoterFree: the voter is in no cluster, and its vote counts.
+	VoterFree
+	// VoterLostMemory: the node at the voter's address has lost the voter's memory, and speaks
 	// for no voter.
-	SaidLost
-	// SaidLeft: the voter is leaving its cluster, or has left it.
-	SaidLeft
-	// SaidMember: the voter is in a cluster that has no majority at present.
-	SaidMember
-	// SaidRefused: the node at the voter's address refuses the connection.
-	SaidRefused
-	// SaidUnrelated: the node at the voter's address has to do with another cluster.
-	SaidUnrelated
+	VoterLostMemory
+	// VoterLeft: the voter is leaving its cluster, or has left it.
+	VoterLeft
+	// VoterInCluster: the voter is in a cluster that has no majority at present.
+	VoterInCluster
+	// VoterRefuses: the node at the voter's address refuses the connection.
+	VoterRefuses
+	// VoterUnrelated: the node at the voter's address has to do with another cluster.
+	VoterUnrelated
 )
 
 // String returns the answer in a few words.
-func (s VoterSaid) String() string {
+func (s VoterStatus) String() string {
 	switch s {
-	case SaidFree:
+	case VoterFree:
 		return "in no cluster"
-	case SaidLost:
+	case VoterLostMemory:
 		return "lost its memory"
-	case SaidLeft:
+	case VoterLeft:
 		return "has left"
-	case SaidMember:
+	case VoterInCluster:
 		return "in a cluster without a majority"
-	case SaidRefused:
+	case VoterRefuses:
 		return "refuses this node"
-	case SaidUnrelated:
+	case VoterUnrelated:
 		return "not related to this node"
-	case SaidNothing:
+	case VoterSilent:
 	}
 	return "silent"
 }
@@ -93,18 +93,18 @@ func (v VoterAnswer) String() string {
 	if v.Why != "" {
 		return v.Why
 	}
-	return v.Said.String()
+	return v.Status.String()
 }
 
-// complain reports why this node is not a member yet.
-func (j *joining) complain() {
-	if j.asked < complainAfter {
+// publishWaiting reports why this node is not a member yet.
+func (j *joining) publishWaiting() {
+	if j.asked < waitingAfter {
 		return
 	}
-	w := j.inquiry.waiting(j.form.couldFound())
+	w := j.inquiry.waiting(j.formation.couldFound())
 	cause := w.Reason
-	if j.boot.isNeeded() {
-		w.Reason, cause = j.boot.explain(w.Reason)
+	if j.contactSearch.isNeeded() {
+		w.Reason, cause = j.contactSearch.explain(w.Reason)
 	}
 	if cause != j.complaint {
 		j.complaint = cause
@@ -119,7 +119,7 @@ func (q *inquiry) waiting(enough bool) Waiting {
 	basis := q.basis()
 	w := Waiting{Basis: basis.Stamp, Enough: enough}
 	answers := append(q.fresh(), answer{from: q.self, claim: q.claim(), at: q.now.Mono, since: q.began})
-	free, voters := map[gossip.NodeID]machine.Instant{}, speakersFor(basis.Voters)
+	free, voters := map[gossip.NodeID]machine.Instant{}, newVoterIndex(basis.Voters)
 	for _, a := range answers {
 		if a.claim.Cluster.IsZero() {
 			for _, v := range voters.of(a.from.Address, a.claim.Record) {
@@ -138,8 +138,8 @@ func (q *inquiry) waiting(enough bool) Waiting {
 	if q.isAlone() {
 		w.Reason = q.listens()
 	}
-	if len(q.told()) > 0 {
-		w.Reason = cutText(w.Reason + "; " + q.told()[0].Reason)
+	if len(q.toldStrangers()) > 0 {
+		w.Reason = cutText(w.Reason + "; " + q.toldStrangers()[0].Reason)
 	}
 	if q.nextBirth() > gossip.LatestBirth {
 		w.Reason = noBirthLeft
@@ -151,32 +151,32 @@ func (q *inquiry) waiting(enough bool) Waiting {
 // the voters for which a node in no cluster speaks, each with the moment since which it
 // does.
 func (q *inquiry) voterAnswer(v Voter, free map[gossip.NodeID]machine.Instant, answers []answer) VoterAnswer {
-	said, since, why := SaidNothing, q.began, ""
+	said, since, why := VoterSilent, q.began, ""
 	freeSince, isFree := free[v.Node]
 	at := slices.IndexFunc(answers, func(a answer) bool { return a.from.Address == v.Node.Address })
 	switch {
 	case isFree:
-		said, since = SaidFree, freeSince
+		said, since = VoterFree, freeSince
 	case at < 0 && q.refusals[v.Node.Address].why != "":
 		refused := q.refusals[v.Node.Address]
-		said, since, why = SaidRefused, refused.at, refused.why
+		said, since, why = VoterRefuses, refused.at, refused.why
 	case at < 0:
 		if last, ok := q.of(v.Node.Address); ok {
 			since = max(since, last.at)
 		}
 	case answers[at].from != q.self && !answers[at].related:
-		said, since = SaidUnrelated, answers[at].since
+		said, since = VoterUnrelated, answers[at].since
 	case answers[at].claim.Leaving:
-		said, since = SaidLeft, answers[at].since
+		said, since = VoterLeft, answers[at].since
 	case !answers[at].claim.Cluster.IsZero():
-		said, since = SaidMember, answers[at].since
+		said, since = VoterInCluster, answers[at].since
 	default:
-		said, since = SaidLost, answers[at].since
+		said, since = VoterLostMemory, answers[at].since
 	}
-	return VoterAnswer{Voter: v, Said: said, Why: why, For: q.now.Mono.Sub(since)}
+	return VoterAnswer{Voter: v, Status: said, Why: why, For: q.now.Mono.Sub(since)}
 }
 
-// listens says what a node that lists itself alone waits for.
+// listens says for people what a node that lists itself alone waits for.
 func (q *inquiry) listens() string {
 	if q.known == 0 {
 		return "the list of this node is itself alone: it listens for some seconds whether a cluster has its address"
@@ -189,7 +189,7 @@ func (w Waiting) reason() string {
 	var missing []string
 	free := 0
 	for _, v := range w.Voters {
-		if v.Said == SaidFree {
+		if v.Status == VoterFree {
 			free++
 			continue
 		}

@@ -34,33 +34,33 @@ func TestWhoWaitsTellsSinceWhenAVoterAnswersSo(t *testing.T) {
 		require.Fail(t, "no voter", "%d of %v", i, lastWaiting(n).Voters)
 		return protocol.VoterAnswer{}
 	}
-	has := func(i int, answer protocol.VoterSaid, since time.Duration) {
+	has := func(i int, answer protocol.VoterStatus, since time.Duration) {
 		t.Helper()
 		v := said(i)
-		require.Equal(t, answer, v.Said)
+		require.Equal(t, answer, v.Status)
 		require.InDelta(t, w.now-since, v.For, float64(7*time.Second), "the line may be 6 s old, and an answer is heard after 1 s")
 	}
 	began := w.now
 	w.run(time.Minute)
-	has(2, protocol.SaidNothing, began)
+	has(2, protocol.VoterSilent, began)
 	delete(w.disks, address(3))
 	came := w.now
 	back := w.boot(2)
 	w.boot(3)
 	w.run(time.Minute)
-	has(1, protocol.SaidFree, began)
-	has(2, protocol.SaidFree, came)
-	has(3, protocol.SaidLost, came)
-	has(4, protocol.SaidNothing, began)
+	has(1, protocol.VoterFree, began)
+	has(2, protocol.VoterFree, came)
+	has(3, protocol.VoterLostMemory, came)
+	has(4, protocol.VoterSilent, began)
 
 	went := w.now
 	back.dead = true
 	w.run(time.Minute)
-	has(2, protocol.SaidNothing, went)
+	has(2, protocol.VoterSilent, went)
 	again := w.now
 	w.boot(2)
 	w.run(time.Minute)
-	has(2, protocol.SaidFree, again)
+	has(2, protocol.VoterFree, again)
 }
 
 // The nodes of a new cluster are not started at one moment. A node that is asked for its
@@ -147,19 +147,19 @@ func TestWhoWaitsTellsWhoIsStillInTheLastCluster(t *testing.T) {
 	nodes[0].dead, nodes[1].dead = true, true
 	last := nodes[2]
 	n := w.boot(1)
-	says := func(said protocol.VoterSaid, text string) {
+	says := func(said protocol.VoterStatus, text string) {
 		t.Helper()
 		w.until(15*time.Second, func() bool {
 			waiting := lastWaiting(n)
-			return waiting != nil && waiting.Voters[2].Said == said
+			return waiting != nil && waiting.Voters[2].Status == said
 		})
 		require.Contains(t, lastWaiting(n).Reason, "10.0.0.3:7946 ("+text+")")
 		require.False(t, lastWaiting(n).Enough)
 		require.True(t, w.clusterOf(1).IsZero())
 	}
-	says(protocol.SaidMember, "in a cluster without a majority")
+	says(protocol.VoterInCluster, "in a cluster without a majority")
 	last.step(protocol.Leave{Address: last.id.Address})
-	says(protocol.SaidLeft, "has left")
+	says(protocol.VoterLeft, "has left")
 }
 
 // A voter that refuses the connection is not silent: the line says why, and how to mend the
@@ -202,7 +202,7 @@ func TestWhoWaitsNamesTheUnrelatedClusterThatAnswers(t *testing.T) {
 	w.lives(resident{deployment: 1, list: []int{3, 21, 22}}, 21)
 	w.live(20 * time.Second)
 	waiting := lastWaiting(w.nodes[address(21)])
-	require.Equal(t, protocol.SaidUnrelated, waiting.Voters[2].Said, "%v", waiting.Voters)
+	require.Equal(t, protocol.VoterUnrelated, waiting.Voters[2].Status, "%v", waiting.Voters)
 	require.Contains(t, waiting.Reason, "is in cluster "+w.clusterAt(1).String())
 	require.Contains(t, waiting.Reason, "seed nodes [10.0.0.1:7946, 10.0.0.2:7946, 10.0.0.3:7946] there, seed nodes [10.0.0.3:7946, 10.0.0.21:7946, 10.0.0.22:7946] here")
 	require.Len(t, published[protocol.Strangers](w.nodes[address(21)]), 1, "once")

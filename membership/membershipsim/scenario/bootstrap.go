@@ -20,17 +20,18 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// The settings of a run are drawn ([booting.draw]), then its world is made ([run.boot]). While
+// The settings of a run are drawn ([bootstrapWorld.draw]), then its world is made ([run.setUpBootstrap]). While
 // the world runs, the checks follow the answers to lookups, and look at the first cluster that
-// is formed ([booting.observe], [booting.mayForm]). The function [bootstrapping] says what
+// is formed ([bootstrapWorld.observe], [bootstrapWorld.mayForm]). The function [bootstrapping] says what
 // happens to the nodes.
 
-// booting is a world whose nodes look contact points up, and get wrong answers until the faults
-// of the scenario end. There may never be two clusters, and in the end there is one.
-type booting struct {
+// bootstrapWorld are the settings and the checks of a world whose nodes look contact points up, and get
+// wrong answers until the faults of the scenario end. There may never be two clusters, and in the end
+// there is one.
+type bootstrapWorld struct {
 	world *simulation.World
 
-	bootstrapper protocol.Bootstrapper
+	bootstrap protocol.Bootstrap
 
 	// disks says that nodes remember over their restarts. Without disks a node that ends has
 	// forgotten its cluster, and only one cluster is promised until so many nodes have
@@ -40,10 +41,10 @@ type booting struct {
 	// forgotten holds the nodes that have ended while they were in a cluster.
 	forgotten map[gossip.Address]bool
 
-	amiss   float64       // As [membershipsim.Discovered] has it.
-	groups  [][]int       // As [membershipsim.Discovered] has them, but by the numbers of the nodes.
-	grouped bool          // As [membershipsim.Discovered] has it.
-	peace   time.Duration // When faults begin to strike.
+	amiss      float64       // As [membershipsim.Discovered] has it.
+	groups     [][]int       // As [membershipsim.Discovered] has them, but by the numbers of the nodes.
+	grouped    bool          // As [membershipsim.Discovered] has it.
+	faultsFrom time.Duration // When faults begin to strike.
 
 	// told holds, for each running node, what came of its lookups; formed says that a cluster has been formed.
 	told   map[gossip.NodeID]*lookups
@@ -53,14 +54,14 @@ type booting struct {
 // bootstrapTime is how long answers to lookups are wrong and faults strike.
 const bootstrapTime = 90 * time.Second
 
-// doubtful is a windy network, in which lookups and deciders hang and fail.
-func doubtful(o *simulation.Options) {
-	windy(o)
+// unreliableLookups sets up an unreliable network, in which lookups and deciders hang and fail.
+func unreliableLookups(o *simulation.Options) {
+	unreliableNetwork(o)
 	o.Calls = simulation.Calls{Max: 500 * time.Millisecond, Hang: 0.03, Fail: 0.05, Garbage: 0.03, Late: 0.03}
 }
 
 // draw draws the settings by which n nodes bootstrap.
-func (b *booting) draw(seed uint64, n int) {
+func (b *bootstrapWorld) draw(seed uint64, n int) {
 	source := rand.New(rand.NewPCG(seed, 0xb007))
 	c := bootstrap.Default()
 	c.RequiredContactPoints = n/2 + 1
@@ -69,26 +70,26 @@ func (b *booting) draw(seed uint64, n int) {
 	}
 	c.StableMargin = between(source, time.Second, 8*time.Second)
 	c.ContactAll = source.IntN(2) == 0
-	b.bootstrapper = protocol.Bootstrapper{Config: c, Limit: c.ResolveTimeout, Asked: source.IntN(3) == 0}
+	b.bootstrap = protocol.Bootstrap{Config: c, Limit: c.ResolveTimeout, Asked: source.IntN(3) == 0}
 	b.disks = source.IntN(3) > 0
 	b.forgotten, b.told = make(map[gossip.Address]bool), make(map[gossip.NodeID]*lookups)
 	b.grouped = source.IntN(3) == 0
 	b.amiss = []float64{0.05, 0.3, 0.6, 1}[source.IntN(4)]
-	b.peace = between(source, 0, 40*time.Second)
+	b.faultsFrom = between(source, 0, 40*time.Second)
 	// Two groups, each as large as the number that is required, with as few nodes in common
 	// as possible.
 	order, size := source.Perm(n), min(n, c.RequiredContactPoints)
 	b.groups = [][]int{order[:size], order[n-size:]}
 	if b.grouped {
-		b.amiss, b.peace = max(b.amiss, 0.6), 30*time.Second+b.peace/2
+		b.amiss, b.faultsFrom = max(b.amiss, 0.6), 30*time.Second+b.faultsFrom/2
 	}
 }
 
-// boot adds the discovery and the supervisor of the nodes, and the checks of how clusters are
+// setUpBootstrap adds the discovery and the supervisor of the nodes, and the checks of how clusters are
 // formed.
-func (r *run) boot(o *Options) {
-	b := &booting{world: r.world}
-	r.booting = b
+func (r *run) setUpBootstrap(o *Options) {
+	b := &bootstrapWorld{world: r.world}
+	r.bootstrapWorld = b
 	b.draw(o.Seed, o.Nodes)
 	for i := range r.nodes {
 		// Ten is above nine as a number and below it as a text.
@@ -96,7 +97,7 @@ func (r *run) boot(o *Options) {
 	}
 	discovered := &membershipsim.Discovered{Nodes: r.nodes, RightFrom: r.duration, Amiss: b.amiss, Grouped: b.grouped}
 	if d := o.Strategies.Discovery; d != nil {
-		discovered.Find = standIns(d, r.nodes)
+		discovered.Find = nodesFound(d, r.nodes)
 	}
 	for _, group := range b.groups {
 		discovered.Groups = append(discovered.Groups, r.numbered(group))
@@ -108,11 +109,11 @@ func (r *run) boot(o *Options) {
 	supervisor.Supervise(r.world)
 	one := &membershipsim.OneCluster{BirthsMayFall: !b.disks}
 	if !b.disks {
-		one.Excused = func() bool { return len(b.forgotten) >= 2*b.bootstrapper.Config.RequiredContactPoints-len(r.nodes) }
+		one.Excused = func() bool { return len(b.forgotten) >= 2*b.bootstrap.Config.RequiredContactPoints-len(r.nodes) }
 	}
 	r.world.Observe(b.observe)
 	one.Watch(r.world)
-	r.world.Log("bootstrap %+v disks %v amiss %v groups %v", b.bootstrapper, b.disks, b.amiss, b.groups)
+	r.world.Log("bootstrap %+v disks %v amiss %v groups %v", b.bootstrap, b.disks, b.amiss, b.groups)
 }
 
 // numbered returns the addresses of the nodes of these numbers.
@@ -124,21 +125,21 @@ func (r *run) numbered(numbers []int) []gossip.Address {
 	return all
 }
 
-// lookups are the answers to the lookups of a node since one was empty.
+// lookups are the answers to the lookups of a node since the last answer that was empty.
 type lookups struct {
-	answers []known
+	answers []lookupAnswer
 	failed  bool // The last lookup has failed.
 }
 
-// known is an answer to a lookup of a node.
-type known struct {
+// lookupAnswer is an answer to a lookup of a node.
+type lookupAnswer struct {
 	list []discovery.Target
 	at   time.Duration // World time.
-	anew bool          // The lookup before it had failed.
+	anew bool          // The lookup before this one had failed.
 }
 
 // observe follows the answers to lookups, and looks at the first cluster that is formed.
-func (b *booting) observe(o simulation.Observation) {
+func (b *bootstrapWorld) observe(o simulation.Observation) {
 	switch e := o.Event.(type) {
 	case simulation.Ended:
 		delete(b.told, o.Node.ID())
@@ -158,7 +159,7 @@ func (b *booting) observe(o simulation.Observation) {
 }
 
 // answered keeps the answer to a lookup of a node.
-func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
+func (b *bootstrapWorld) answered(o simulation.Observation, e simulation.Answered) {
 	found, ok := e.Called.Result.(discovery.Targets)
 	if e.Late {
 		return // The node has given this lookup up, and made another.
@@ -182,7 +183,7 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 			list[i].Port = o.Node.ID().Address.Port
 		}
 	}
-	told.answers, told.failed = append(told.answers, known{list, o.At, told.failed}), false
+	told.answers, told.failed = append(told.answers, lookupAnswer{list, o.At, told.failed}), false
 }
 
 // mayForm checks that the first cluster, when no node can remember one, is formed by a node that was found, with as
@@ -190,8 +191,8 @@ func (b *booting) answered(o simulation.Observation, e simulation.Answered) {
 // in the set with which the margin began. That is the set of the last answer before it, with what others had named
 // within the margin before that answer (docs/bootstrap.md, "It is counted at each answer, and stays until the next
 // one.").
-func (b *booting) mayForm(o simulation.Observation) error {
-	c, self := b.bootstrapper.Config, o.Node.ID().Address
+func (b *bootstrapWorld) mayForm(o simulation.Observation) error {
+	c, self := b.bootstrap.Config, o.Node.ID().Address
 	slack := c.StableMargin / 50 // Clocks run at different rates.
 	began := o.At - c.StableMargin + slack
 	told := b.told[o.Node.ID()]
@@ -199,11 +200,11 @@ func (b *booting) mayForm(o simulation.Observation) error {
 		return fmt.Errorf("bootstrap: %v formed a cluster at %v, and no lookup was answered", o.Node.ID(), o.At)
 	}
 	answers := told.answers
-	first := slices.IndexFunc(answers, func(k known) bool { return k.at > began })
+	first := slices.IndexFunc(answers, func(k lookupAnswer) bool { return k.at > began })
 	if first < 0 {
 		first = len(answers)
 	}
-	if told.failed || slices.ContainsFunc(answers[first:], func(k known) bool { return k.anew }) {
+	if told.failed || slices.ContainsFunc(answers[first:], func(k lookupAnswer) bool { return k.anew }) {
 		return fmt.Errorf("bootstrap: %v formed a cluster at %v, though a lookup had failed within the margin of %v", o.Node.ID(), o.At, c.StableMargin)
 	}
 	before, found := map[discovery.Target]bool{}, map[discovery.Target]bool{}
@@ -236,7 +237,7 @@ func (b *booting) mayForm(o simulation.Observation) error {
 // each other. One of the faults cuts the two groups, of which lookups may tell, off from one
 // another.
 func bootstrapping(r *run) {
-	w, b := r.world, r.booting
+	w, b := r.world, r.bootstrapWorld
 	for _, a := range r.nodes {
 		if w.Rand().IntN(2) == 0 {
 			w.Crash(a) // Its supervisor starts it, some time later.
@@ -255,11 +256,11 @@ func bootstrapping(r *run) {
 		w.After(between(rand, 0, 30*time.Second), w.Network().Heal)
 	}
 	if b.grouped { // The groups are cut off some time after a cluster could be formed at the earliest.
-		w.After(b.bootstrapper.Config.StableMargin+between(w.Rand(), 0, 20*time.Second), func() { apart(w, w.Rand()) })
+		w.After(b.bootstrap.Config.StableMargin+between(w.Rand(), 0, 20*time.Second), func() { apart(w, w.Rand()) })
 	}
 	faults := append(lightly(membershipsim.FoundingFaults()), simulation.Fault{Name: "groups-apart", Weight: 6, Inject: apart})
 	faults = append(faults, simulation.LinkFaults()...)
-	w.At(b.peace, func() {
+	w.At(b.faultsFrom, func() {
 		w.Chaos(simulation.Chaos{For: max(r.duration-w.Now()-time.Second, 0), Every: 4 * time.Second, Faults: faults, Unrepaired: true})
 	})
 	w.At(r.duration, func() {

@@ -80,10 +80,10 @@ type Result struct {
 	Fences   int    // Nodes that were fenced.
 	Hosted   int    // Seconds, over all nodes, in which a node could host.
 
-	Checked int // States that the checkers looked at.
-	Faults  []simulation.Injected
-	Fates   []simulation.Injected // The outcome of each call of a strategy.
-	Replay  string                // The command that repeats the run.
+	Checked  int // States that the checkers looked at.
+	Faults   []simulation.FaultCount
+	Outcomes []simulation.FaultCount // The outcome of each call of a strategy.
+	Replay   string                  // The command that repeats the run.
 }
 
 // Scenario is a named run.
@@ -94,7 +94,7 @@ type Scenario struct {
 	options  func(*simulation.Options)
 	act      func(r *run)
 	downing  func(r *run) protocol.Downing
-	weather  *weather // Nil for scenarios without storms and calms.
+	storms   *stormOptions // Nil for scenarios without storms and calms.
 }
 
 // run is a scenario under way.
@@ -105,29 +105,29 @@ type run struct {
 	duration time.Duration
 	downing  protocol.Downing
 
-	config   protocol.Config
-	network  simulation.Delivery // The network of the scenario without faults.
-	members  map[gossip.Address]membershipsim.Config
-	bounds   membershipsim.Bounds
-	liveness *membershipsim.Liveness // Nil where liveness is not checked.
-	booting  *booting                // Nil where nodes are given seed nodes.
-	judged   bool                    // Whether failure detectors outside of the nodes judge.
-	releases membershipsim.Releases
+	config         protocol.Config
+	network        simulation.Delivery // The network of the scenario without faults.
+	members        map[gossip.Address]membershipsim.Config
+	bounds         membershipsim.Bounds
+	liveness       *membershipsim.Liveness // Nil where liveness is not checked.
+	bootstrapWorld *bootstrapWorld         // Nil where nodes are given seed nodes.
+	judged         bool                    // Whether failure detectors outside of the nodes judge.
+	releases       membershipsim.Releases
 }
 
 // All returns the scenarios in the order in which they are listed to people.
 func All() []Scenario {
 	return append([]Scenario{
-		{"chaos", "random faults of all sorts, then calm", chaosTime, rough, chaos, sometimesAsked, nil},
+		{"chaos", "random faults of all sorts, then calm", chaosTime, faultyNetwork, chaos, sometimesAsked, nil},
 		{"steady", "nothing happens", time.Minute, nil, func(*run) {}, sometimesAsked, nil},
-		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, rough, joinStorm, sometimesAsked, nil},
-		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, rough, split, sometimesAsked, nil},
-		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, rough, churn, sometimesAsked, nil},
-		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, strange, chaos, asked, nil},
-		{"leases", "chaos, and a lease store that fails, lags and loses answers", chaosTime, rough, chaos, leased, nil},
-		{"minorities", "chaos, and strategies that may keep a minority", chaosTime, rough, chaos, minority, nil},
-	}, append(weathers(), Scenario{
-		"bootstrap", "nodes look each other up, and discovery is wrong for long", bootstrapTime, doubtful, bootstrapping, decided, nil,
+		{"join-storm", "all nodes but the first join in one moment, again and again", 90 * time.Second, faultyNetwork, joinStorm, sometimesAsked, nil},
+		{"split", "the cluster is split in two and in three, and healed", 2 * time.Minute, faultyNetwork, split, sometimesAsked, nil},
+		{"churn", "nodes leave, crash and come back all the time", 3 * time.Minute, faultyNetwork, churn, sometimesAsked, nil},
+		{"strategies", "chaos, and strategies that crash, hang and answer garbage", chaosTime, faultyStrategies, chaos, askedWitness, nil},
+		{"leases", "chaos, and a lease store that fails, lags and loses answers", chaosTime, faultyNetwork, chaos, leaseMajority, nil},
+		{"minorities", "chaos, and strategies that may keep a minority", chaosTime, faultyNetwork, chaos, minority, nil},
+	}, append(stormScenarios(), Scenario{
+		"bootstrap", "nodes look each other up, and discovery is wrong for long", bootstrapTime, unreliableLookups, bootstrapping, decided, nil,
 	})...)
 }
 
@@ -142,9 +142,9 @@ func sometimesAsked(r *run) protocol.Downing {
 	return membershipsim.KeepMajority()
 }
 
-// asked has a witness, which may let a side without a majority survive, asked with every
+// askedWitness has a witness, which may let a side without a majority survive, asked with every
 // other seed.
-func asked(r *run) protocol.Downing {
+func askedWitness(r *run) protocol.Downing {
 	if r.world.Seed()%2 == 1 {
 		return membershipsim.AskedKeepMajority()
 	}
@@ -153,8 +153,8 @@ func asked(r *run) protocol.Downing {
 	return witness.Downing()
 }
 
-// leased has nodes ask a store of leases, to which much happens for as long as the scenario acts.
-func leased(r *run) protocol.Downing {
+// leaseMajority has nodes ask a store of leases, to which much happens for as long as the scenario acts.
+func leaseMajority(r *run) protocol.Downing {
 	leases := &membershipsim.Leases{}
 	leases.Serve(r.world)
 	leases.Disturb(r.duration)
@@ -174,15 +174,17 @@ func minority(r *run) protocol.Downing {
 	return membershipsim.Decided(strategies[r.world.Seed()%uint64(len(strategies))])
 }
 
-// strange sets up a rough network on which more than half of the calls fail.
-func strange(o *simulation.Options) {
-	rough(o)
+// faultyStrategies sets up a faulty network on which more than half of the calls fail.
+func faultyStrategies(o *simulation.Options) {
+	faultyNetwork(o)
 	o.Calls = simulation.Calls{
 		Max: 6 * time.Second, Hang: 0.1, Fail: 0.1, Garbage: 0.15, Crash: 0.1, Late: 0.15, Stuck: 0.05,
 	}
 }
 
-func rough(o *simulation.Options) {
+// faultyNetwork is a network that loses, doubles and delays more than [unreliableNetwork] does, on
+// which one call in five fails.
+func faultyNetwork(o *simulation.Options) {
 	o.RatePPM, o.WallSkew, o.CodecEvery = 10_000, time.Second, 5
 	o.Network.Loss, o.Network.Double = 0.005, 0.005
 	o.Calls = simulation.Calls{Max: 6 * time.Second, Hang: 0.1, Fail: 0.1}
@@ -195,7 +197,7 @@ const (
 	chaosTimeLarge = 60 * time.Second
 )
 
-// smallMax is the number of nodes up to which every fifth message of a rough
+// smallMax is the number of nodes up to which every fifth message of a faulty
 // scenario goes through the codec of production. Of the many more messages of
 // a larger cluster every fiftieth does: their states are long.
 const smallMax = 20
@@ -229,7 +231,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	if o.Duration > 0 {
 		name += fmt.Sprintf(" -duration %v", o.Duration)
 	}
-	if o.Settle > 0 && (s.weather != nil || o.Settle != SettleDefault) {
+	if o.Settle > 0 && (s.storms != nil || o.Settle != SettleDefault) {
 		name += fmt.Sprintf(" -settle %v", o.Settle)
 	}
 	opt := simulation.Options{Seed: o.Seed, Trace: o.Trace, Scenario: name, Record: o.Record, Replay: recording, Begin: o.Begin}
@@ -246,7 +248,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	membershipsim.Serve(w)
 	invariants := &membershipsim.Invariants{}
 	invariants.Watch(w)
-	calling := &simulation.Calling{}
+	calling := &simulation.CallChecker{}
 	calling.Watch(w)
 	r := &run{world: w, duration: s.duration}
 	if o.Nodes > smallMax && s.duration == chaosTime {
@@ -259,9 +261,9 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		r.nodes = append(r.nodes, gossip.Address{Host: fmt.Sprintf("n%d", i), Port: 7946})
 	}
 	if s.Name == "bootstrap" {
-		r.boot(&o)
+		r.setUpBootstrap(&o)
 	} else {
-		r.lookAfter(&s)
+		r.addOperator(&s)
 	}
 	if o.Nodes <= smallMax {
 		r.releases = membershipsim.DrawReleases(o.Seed, r.nodes)
@@ -284,7 +286,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Settled: passed, Members: len(w.Nodes()),
 		Stats: w.Stats(), Lines: w.Trace().Count(), Hash: w.Trace().Hash(),
 		Fences: invariants.Fences, Hosted: invariants.Hosted, Checked: invariants.Checked,
-		Faults: w.Injected(), Fates: w.Strategies().Fates(), Replay: w.Replay(),
+		Faults: w.Injected(), Outcomes: w.Strategies().Outcomes(), Replay: w.Replay(),
 	}
 	return result, nil
 }
@@ -296,8 +298,8 @@ func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 	for _, a := range r.nodes {
 		w.Start(a, r.build)
 	}
-	if s.weather != nil {
-		r.storms(*s.weather)
+	if s.storms != nil {
+		r.storms(*s.storms)
 	} else {
 		s.act(r)
 	}
@@ -311,7 +313,7 @@ func (s Scenario) finish(o Options, r *run) (time.Duration, error) {
 		}
 		progress(w.Now(), r.duration)
 	}
-	if s.Storms() && s.weather.forgetful {
+	if s.Storms() && s.storms.forgetful {
 		return 0, w.Run(r.bounds.Settle)
 	}
 	passed, err := w.RunUntil(o.Settle, func() bool {

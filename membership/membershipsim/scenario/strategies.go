@@ -32,9 +32,10 @@ type Strategies struct {
 	Discovery discovery.Discovery
 }
 
-// standIns returns a function that looks contact points up, and returns the nodes for which they
-// stand. Contact points beyond the last node stand for none.
-func standIns(d discovery.Discovery, nodes []gossip.Address) func() ([]gossip.Address, error) {
+// nodesFound returns a function that looks contact points up and returns the simulated nodes for which
+// they stand, in the order in which they were first seen. Contact points beyond the last node stand for
+// none.
+func nodesFound(d discovery.Discovery, nodes []gossip.Address) func() ([]gossip.Address, error) {
 	numbers := make(map[discovery.Target]int)
 	return func() ([]gossip.Address, error) {
 		found, err := d.Lookup(context.Background(), discovery.Query{Service: "quorate"})
@@ -69,8 +70,8 @@ func (s *Strategies) serve(r *run) {
 		})
 		answers.Garble(protocol.CallDowning, membershipsim.GarbleDowning(p.Class()))
 	}
-	if d := s.JoinDecider; d != nil && r.booting != nil {
-		r.booting.bootstrapper.Asked = true
+	if d := s.JoinDecider; d != nil && r.bootstrapWorld != nil {
+		r.bootstrapWorld.bootstrap.Asked = true
 		answers.Answer(protocol.CallJoinDecider, func(_ *simulation.Node, request any) (any, error) {
 			return d.Decide(context.Background(), request.(bootstrap.Observations))
 		})

@@ -18,14 +18,13 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// The worlds of storms and calms are listed by [weathers] and set up by [run.prepare].
+// The worlds of storms and calms are listed by [stormScenarios] and set up by [run.prepare].
 // [run.storms] runs them; the random settings of drawn worlds are at the end.
 
-// weather is a world of storms and calms. In a storm its faults strike. After one storm
-// in three, cut links stay cut for a while. Then the network is whole, and nothing
-// happens for as long as a cluster may take to settle, and a little longer. Liveness is
-// checked in every second.
-type weather struct {
+// stormOptions set up a world of storms and calms. In a storm faults strike; after one storm in three
+// cut links stay cut for a while. In a calm the network is whole, and nothing happens for as long as
+// a cluster may take to settle, and a little longer. Liveness is checked in every second.
+type stormOptions struct {
 	faults func() []simulation.Fault
 
 	// supervised has nodes started again where they stand by supervisors that know
@@ -35,8 +34,8 @@ type weather struct {
 
 	// forgetful has nodes lose their records, so that a cluster may have to wait for an operator to found it, and there
 	// may be two: from when on an older disk came back (docs/operations.md, "Never restore it from a backup, never copy
-	// it, never clone the disk of a node.") or half of the seed nodes have lost their records (docs/operations.md, "That
-	// is safe while a majority of the voters still has its directories.").
+	// it, never clone the disk of a node.") or half of the seed nodes have lost their records (docs/operations.md,
+	// "That is safe while a majority of the voters still has its directories.").
 	forgetful bool
 
 	// drawn draws all settings from the seed.
@@ -49,18 +48,19 @@ type weather struct {
 
 // Storms reports whether the scenario is a world of storms and calms, in which liveness
 // is checked in every second.
-func (s Scenario) Storms() bool { return s.weather != nil }
+func (s Scenario) Storms() bool { return s.storms != nil }
 
-// weatherTime is how long storms go on: three or four of them with default settings.
-const weatherTime = 6 * time.Minute
+// stormsTime is for how long storms and calms follow each other: three or four of each with default
+// settings.
+const stormsTime = 6 * time.Minute
 
 // restartMost is the longest time until a supervisor starts a node, and the time until an
 // operator starts a crashed node.
 const restartMost = 30 * time.Second
 
-// windy is a network that loses, doubles and delays a little, with clocks that run
-// at different rates.
-func windy(o *simulation.Options) {
+// unreliableNetwork is a network that loses and doubles a few messages, with clocks that run at
+// different rates.
+func unreliableNetwork(o *simulation.Options) {
 	o.RatePPM, o.WallSkew, o.CodecEvery = 10_000, time.Second, 20
 	o.Network.Loss, o.Network.Double = 0.002, 0.002
 }
@@ -88,40 +88,40 @@ func allFaults() []simulation.Fault {
 	return slices.Concat(usual(), simulation.PauseFaults(), simulation.LossFaults(membershipsim.Traffic()), simulation.LinkFaults(), simulation.OutsideFaults())
 }
 
-// weathers are the worlds of storms and calms.
-func weathers() []Scenario {
-	of := func(name, about string, w weather) Scenario {
-		return Scenario{Name: name, About: about, duration: weatherTime, options: windy, downing: sometimesAsked, weather: &w}
+// stormScenarios are the worlds of storms and calms.
+func stormScenarios() []Scenario {
+	of := func(name, about string, w stormOptions) Scenario {
+		return Scenario{Name: name, About: about, duration: stormsTime, options: unreliableNetwork, downing: sometimesAsked, storms: &w}
 	}
 	judges := of("judges", "every fault, drawn settings, wild failure detectors outside",
-		weather{faults: allFaults, drawn: true, judged: true})
-	judges.options, judges.downing = moody, decided
+		stormOptions{faults: allFaults, drawn: true, judged: true})
+	judges.options, judges.downing = unreliableJudges, decided
 	return []Scenario{
 		of("pauses", "all nodes, a rack, all but one stand still, and one dies",
-			weather{faults: func() []simulation.Fault { return lightly(simulation.PauseFaults()) }}),
+			stormOptions{faults: func() []simulation.Fault { return lightly(simulation.PauseFaults()) }}),
 		of("lanes", "messages of one type are lost, nodes crash within a step",
-			weather{faults: func() []simulation.Fault { return lightly(simulation.LossFaults(membershipsim.Traffic())) }}),
+			stormOptions{faults: func() []simulation.Fault { return lightly(simulation.LossFaults(membershipsim.Traffic())) }}),
 		of("links", "links are slow, lossy or broken for long, nodes are clogged",
-			weather{faults: func() []simulation.Fault { return lightly(simulation.LinkFaults()) }}),
-		of("settings", "every fault, with settings, zones and roles at random", weather{faults: allFaults, drawn: true}),
+			stormOptions{faults: func() []simulation.Fault { return lightly(simulation.LinkFaults()) }}),
+		of("settings", "every fault, with settings, zones and roles at random", stormOptions{faults: allFaults, drawn: true}),
 		of("supervised", "every fault, no operator: supervisors, disks are kept",
-			weather{faults: allFaults, supervised: true}),
+			stormOptions{faults: allFaults, supervised: true}),
 		of("founding", "all end, and messages are lost by which they vote and join",
-			weather{faults: func() []simulation.Fault { return lightly(membershipsim.FoundingFaults()) }, supervised: true}),
+			stormOptions{faults: func() []simulation.Fault { return lightly(membershipsim.FoundingFaults()) }, supervised: true}),
 		of("disks", "the same, and disks hang, fail, tear, vanish, get older",
-			weather{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
+			stormOptions{faults: func() []simulation.Fault { return append(allFaults(), simulation.DiskFaults()...) }, supervised: true, forgetful: true}),
 		of("shutdowns", "the whole cluster is stopped in order, and started again",
-			weather{faults: func() []simulation.Fault {
+			stormOptions{faults: func() []simulation.Fault {
 				return lightly([]simulation.Fault{membershipsim.ShutdownFault(6)})
 			}, supervised: true}),
 		judges,
 	}
 }
 
-// moody sets up a windy network on which one call in ten fails, with every other seed: a judge
-// whose calls fail now and then is never in force for long.
-func moody(o *simulation.Options) {
-	windy(o)
+// unreliableJudges sets up an unreliable network on which, with every other seed, one call in ten fails. Not with
+// every one: a judge whose calls fail now and then is never in force for long.
+func unreliableJudges(o *simulation.Options) {
+	unreliableNetwork(o)
 	if o.Seed%2 == 0 {
 		return
 	}
@@ -132,12 +132,13 @@ func moody(o *simulation.Options) {
 // a judge that accuses everybody does so at each heartbeat that is lost.
 const waversAtOnce = 3
 
-// prepare sets up what only a world of storms and calms has.
+// prepare determines the settings of a run and, in a world of storms and calms, adds what only such a world
+// has.
 func (r *run) prepare(s *Scenario, o *Options) {
 	r.config = membershipsim.Default()
-	if r.booting != nil && o.Settle == 0 {
+	if r.bootstrapWorld != nil && o.Settle == 0 {
 		r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, restartMost)
-		found := r.booting.bootstrapper.Config
+		found := r.bootstrapWorld.bootstrap.Config
 		o.Settle = max(SettleDefault, r.bounds.Settle+2*found.IntervalMax+found.ResolveTimeout+found.StableMargin)
 	}
 	if !s.Storms() {
@@ -147,7 +148,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 		return
 	}
 	source := rand.New(rand.NewPCG(o.Seed, 0x5e77))
-	if s.weather.drawn {
+	if s.storms.drawn {
 		r.config = drawConfig(source, o.Nodes)
 		r.downing.Config = drawDowning(source, r.downing.Config, r.config)
 		r.members = drawMembers(source, r.nodes)
@@ -159,16 +160,16 @@ func (r *run) prepare(s *Scenario, o *Options) {
 	}
 	r.liveness = &membershipsim.Liveness{Bounds: r.bounds, Config: r.config, MajorityOnly: r.downing.Class.MajorityOnly}
 	r.liveness.Watch(r.world)
-	if s.weather.judged {
+	if s.storms.judged {
 		r.judged = true
 		r.liveness.Bounds.Waver *= waversAtOnce
 		(&membershipsim.Judges{Interval: r.config.FailureDetector.HeartbeatInterval}).Serve(r.world)
 	}
 	events := &membershipsim.Events{}
 	events.Watch(r.world)
-	if s.weather.supervised {
+	if s.storms.supervised {
 		one := &membershipsim.OneCluster{}
-		if s.weather.forgetful {
+		if s.storms.forgetful {
 			one.Excused = func() bool { return r.world.Disks().Forgetful(r.seeds()) }
 			r.liveness.MayWait = one.Excused
 		}
@@ -184,9 +185,9 @@ func (r *run) seeds() []gossip.Address {
 	return r.nodes
 }
 
-// lookAfter has supervisors, or an operator, operate a world.
-func (r *run) lookAfter(s *Scenario) {
-	if !s.Storms() || !s.weather.supervised {
+// addOperator has supervisors, or an operator, start nodes again that have ended.
+func (r *run) addOperator(s *Scenario) {
+	if !s.Storms() || !s.storms.supervised {
 		operator := &membershipsim.Operator{Seeds: r.nodes[:min(len(r.nodes), 3)], RestartAfter: 2 * time.Second}
 		if s.Storms() {
 			operator.ReviveAfter = restartMost
@@ -197,7 +198,7 @@ func (r *run) lookAfter(s *Scenario) {
 	supervisor := &membershipsim.Supervisor{
 		Seeds: r.seeds(), Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
 	}
-	if s.weather.forgetful {
+	if s.storms.forgetful {
 		supervisor.Lose, supervisor.Older = 0.05, 0.05
 	}
 	supervisor.Supervise(r.world)
@@ -209,9 +210,9 @@ func (r *run) builder() simulation.Build {
 	of := func(c membershipsim.Config) func(simulation.Env) machine.Component {
 		c.Config, c.Downing = r.config, r.downing
 		c.Judged = r.judged
-		c.Disk = r.booting == nil || r.booting.disks
-		if r.booting != nil {
-			c.Bootstrap = &r.booting.bootstrapper
+		c.Disk = r.bootstrapWorld == nil || r.bootstrapWorld.disks
+		if r.bootstrapWorld != nil {
+			c.Bootstrap = &r.bootstrapWorld.bootstrap
 		}
 		return membershipsim.Component(c)
 	}
@@ -233,7 +234,7 @@ func (r *run) builder() simulation.Build {
 }
 
 // storms lets storms and calms follow each other.
-func (r *run) storms(w weather) {
+func (r *run) storms(w stormOptions) {
 	var calm, storm func()
 	world := r.world
 	storm = func() {
@@ -262,7 +263,7 @@ func (r *run) storms(w weather) {
 }
 
 // repair makes the network whole, and repairs the nodes that an operator looks after.
-func (r *run) repair(w weather) {
+func (r *run) repair(w stormOptions) {
 	r.world.Network().SetDelivery(r.network)
 	r.world.Disks().Set(simulation.Writes{})
 	if w.supervised {

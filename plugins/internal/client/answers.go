@@ -48,14 +48,14 @@ func (answers) Unmarshal(data mem.BufferSlice, answer any) error {
 
 // unmarshal decodes a message whose lists are its own fields.
 func unmarshal(b []byte, message protobuf.Message) error {
-	room := wire.RoomOf(b)
+	budget := wire.BudgetOf(b)
 	fields := reflect.ValueOf(message).Elem()
 	for i := range fields.NumField() {
 		number, ok := numberOf(fields.Type().Field(i))
 		if !ok || fields.Type().Field(i).Type.Kind() != reflect.Slice {
 			continue
 		}
-		if err := makeList(&room, b, number, fields.Field(i)); err != nil {
+		if err := makeList(&budget, b, number, fields.Field(i)); err != nil {
 			return err
 		}
 	}
@@ -72,9 +72,9 @@ func numberOf(field reflect.StructField) (wire.Number, bool) {
 	return wire.Number(number), err == nil
 }
 
-// makeList gives a list room for all that the message has for it. Numbers that are packed in a field have their room
-// from that; in several fields the list would be copied for each.
-func makeList(room *wire.Room, b []byte, number wire.Number, list reflect.Value) error {
+// makeList gives a list the capacity for all elements that the message has for it. Numbers that are packed in a field
+// get theirs from that; in several fields the list would be copied for each.
+func makeList(budget *wire.Budget, b []byte, number wire.Number, list reflect.Value) error {
 	n, element := wire.Count(b, number), list.Type().Elem()
 	size := int(element.Size())
 	switch kind := element.Kind(); {
@@ -85,7 +85,7 @@ func makeList(room *wire.Room, b []byte, number wire.Number, list reflect.Value)
 	case kind != reflect.String && kind != reflect.Slice && n > 1:
 		return wire.Malformed("field %d has its numbers in %d fields", number, n)
 	}
-	if err := room.Take(n, size); err != nil {
+	if err := budget.Take(n, size); err != nil {
 		return err
 	}
 	list.Set(reflect.MakeSlice(list.Type(), 0, n))

@@ -18,36 +18,38 @@ type facts struct {
 	lastErr   error
 	lastErrAt time.Time
 
-	gone      bool        // No process is active, though one was before.
-	goneSince machine.Now // When the last active process ended.
+	inGap     bool        // No process is active, though one was before.
+	gapSince  machine.Now // When the last active process ended.
 	gaps      uint64
-	total     time.Duration // Sum of the gaps that have ended.
-	last      time.Duration
+	gapsTotal time.Duration // Sum of the gaps that have ended.
+	gapLast   time.Duration
 }
 
-func (f *facts) failed(now machine.Now, err error) {
+// noteFailure notes the error of a process that ended or did not start.
+func (f *facts) noteFailure(now machine.Now, err error) {
 	if err != nil {
 		f.lastErr, f.lastErrAt = err, now.Wall
 		f.failures++
 	}
 }
 
-func (f *facts) away(now machine.Now) {
-	if !f.gone {
-		f.gone, f.goneSince = true, now
+// beginGap notes that no process is active any more.
+func (f *facts) beginGap(now machine.Now) {
+	if !f.inGap {
+		f.inGap, f.gapSince = true, now
 		f.gaps++
 	}
 }
 
-// back ends the gap, if there is one, and returns its length.
-func (f *facts) back(now machine.Now) time.Duration {
-	if !f.gone {
+// endGap ends the gap, if there is one, and returns its length.
+func (f *facts) endGap(now machine.Now) time.Duration {
+	if !f.inGap {
 		return 0
 	}
-	f.gone = false
-	f.last = now.Mono.Sub(f.goneSince.Mono)
-	f.total += f.last
-	return f.last
+	f.inGap = false
+	f.gapLast = now.Mono.Sub(f.gapSince.Mono)
+	f.gapsTotal += f.gapLast
+	return f.gapLast
 }
 
 // View is what a machine knows, for people and for the errors of calls. It is published
@@ -96,8 +98,8 @@ func (m *Machine) View() View {
 	v := View{
 		State: m.state, Since: m.facts.since, Active: m.active, Spec: m.spec, Restarts: m.facts.restarts,
 		LastErr: m.facts.lastErr, LastErrAt: m.facts.lastErrAt, Failures: m.facts.failures, Loop: m.facts.loop,
-		Away: m.facts.gone, AwaySince: m.facts.goneSince.Wall,
-		Gaps: m.facts.gaps, AwayTotal: m.facts.total, AwayLast: m.facts.last,
+		Away: m.facts.inGap, AwaySince: m.facts.gapSince.Wall,
+		Gaps: m.facts.gaps, AwayTotal: m.facts.gapsTotal, AwayLast: m.facts.gapLast,
 	}
 	if m.waits() {
 		v.NextTry = m.restart.Wall

@@ -101,7 +101,7 @@ func (m *Machine) resumed(p *process, out *machine.Outbox) {
 // to stop either. The back-off begins when p has ended.
 func (m *Machine) unhealthy(now machine.Now, p *process, err error, out *machine.Outbox) {
 	m.dying = p.gen
-	m.facts.failed(now, err)
+	m.facts.noteFailure(now, err)
 	m.deactivate(now, out)
 	m.enter(now, Stopping)
 	out.Publish(Unhealthy{Gen: p.gen, Err: err})

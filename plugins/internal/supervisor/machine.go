@@ -99,12 +99,12 @@ type Machine struct {
 	active    Generation     // The generation that calls go to; zero for none.
 	spec      Spec           // What a restart launches.
 
-	dying   Generation        // The unhealthy generation whose end begins the back-off.
-	opened  bool              // The first launch has succeeded.
-	trial   bool              // The present launch or run is the trial of the breaker.
-	restart machine.Now       // When to launch again; only while Waiting or Broken.
-	streak  int               // Failures in a row.
-	recent  []machine.Instant // Failures within the window; at most BreakerFailures.
+	dying          Generation        // The unhealthy generation whose end begins the back-off.
+	launchedOnce   bool              // The first launch has succeeded.
+	trial          bool              // The present launch or run is the trial of the breaker.
+	restart        machine.Now       // When to launch again; only while Waiting or Broken.
+	failuresInRow  int               // Failures in a row.
+	recentFailures []machine.Instant // Failures within the window; at most BreakerFailures.
 
 	candidate Generation // The generation that a swap launches; zero for none.
 	old       Generation // The generation that a swap drains; zero for none.
@@ -113,9 +113,9 @@ type Machine struct {
 	ended    bool
 	facts    facts
 
-	told  View            // The view that was published last.
-	armed machine.Instant // When the timer fires; [machine.Never] if it is not set.
-	out   machine.Outbox  // The effects of the present step, without the view.
+	published View            // The view that was published last.
+	armed     machine.Instant // When the timer fires; [machine.Never] if it is not set.
+	out       machine.Outbox  // The effects of the present step, without the view.
 }
 
 // New returns a machine that launches the spec when it is started.
@@ -125,17 +125,17 @@ func New(spec Spec, cfg Config) *Machine {
 
 var _ machine.Machine = (*Machine)(nil)
 
-// wake is the only timer, set to the earliest moment that the machine waits for. Because
-// it is set again after each step, none can be left behind.
-type wake struct{}
+// wakeTimer is the only timer of a machine. After each step it is set to the earliest moment for
+// which the machine waits, so that no moment is missed.
+type wakeTimer struct{}
 
 // Step feeds one input to the machine and appends the effects to out, in order. The view
 // comes first, if it has changed, so that a caller that finds no process finds the
 // reason.
 func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	m.dispatch(now, in, &m.out)
-	if v := m.View(); !v.same(m.told) {
-		m.told = v
+	if v := m.View(); !v.same(m.published) {
+		m.published = v
 		out.Publish(v)
 	}
 	for _, e := range m.out.Effects() {
@@ -152,9 +152,9 @@ func (m *Machine) dispatch(now machine.Now, in machine.Input, out *machine.Outbo
 	case Launched:
 		m.launched(now, in.Gen, out)
 	case LaunchFailed:
-		m.gone(now, in.Gen, in.Err, in, out)
+		m.processEnded(now, in.Gen, in.Err, in, out)
 	case Exited:
-		m.gone(now, in.Gen, in.Err, in, out)
+		m.processEnded(now, in.Gen, in.Err, in, out)
 	case machine.Called:
 		m.called(now, in, out)
 	case CallEnded:
@@ -179,10 +179,10 @@ func (m *Machine) arm(out *machine.Outbox) {
 	}
 	m.armed = at
 	if at == machine.Never {
-		out.Disarm(wake{})
+		out.Disarm(wakeTimer{})
 		return
 	}
-	out.Arm(wake{}, at)
+	out.Arm(wakeTimer{}, at)
 }
 
 // wakeAt returns when the machine must act next by itself, [machine.Never] if nothing is
@@ -243,7 +243,7 @@ func (m *Machine) launched(now machine.Now, gen Generation, out *machine.Outbox)
 		m.switchTo(now, p, out)
 		return
 	}
-	if m.opened {
+	if m.launchedOnce {
 		m.facts.restarts++
 	}
 	m.activate(now, p, out)
@@ -251,9 +251,9 @@ func (m *Machine) launched(now machine.Now, gen Generation, out *machine.Outbox)
 
 // activate sends calls to p.
 func (m *Machine) activate(now machine.Now, p *process, out *machine.Outbox) {
-	m.opened = true
+	m.launchedOnce = true
 	m.active = p.gen
-	away := m.facts.back(now)
+	away := m.facts.endGap(now)
 	m.enter(now, Running)
 	out.Add(Activate{Gen: p.gen, Away: away})
 }
@@ -261,13 +261,13 @@ func (m *Machine) activate(now machine.Now, p *process, out *machine.Outbox) {
 // deactivate sends calls nowhere.
 func (m *Machine) deactivate(now machine.Now, out *machine.Outbox) {
 	m.active = 0
-	m.facts.away(now)
+	m.facts.beginGap(now)
 	out.Add(Activate{})
 }
 
-// gone takes the end of a process, or of the attempt to launch it, and publishes the
-// event.
-func (m *Machine) gone(now machine.Now, gen Generation, err error, event any, out *machine.Outbox) {
+// processEnded takes the end of a process, or of the attempt to launch it, publishes the event, and
+// decides what follows.
+func (m *Machine) processEnded(now machine.Now, gen Generation, err error, event any, out *machine.Outbox) {
 	p := m.remove(gen)
 	if p == nil {
 		return
@@ -295,20 +295,20 @@ func (m *Machine) gone(now machine.Now, gen Generation, err error, event any, ou
 
 // failure decides when to launch again, or gives up if no launch has ever succeeded.
 func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.Outbox) {
-	m.facts.failed(now, err)
-	if !m.opened {
+	m.facts.noteFailure(now, err)
+	if !m.launchedOnce {
 		m.stopping = true
 		m.enter(now, Stopped)
 		return
 	}
 	if p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
-		m.streak, m.trial = 0, false
+		m.failuresInRow, m.trial = 0, false
 	}
 	m.worked(now, p)
 	m.facts.loop++
-	m.streak++
+	m.failuresInRow++
 	m.remember(now.Mono)
-	if m.trial || len(m.recent) >= m.cfg.BreakerFailures {
+	if m.trial || len(m.recentFailures) >= m.cfg.BreakerFailures {
 		m.trial = false
 		m.restart = after(now, m.cfg.BreakerOpen)
 		m.enter(now, Broken)
@@ -321,7 +321,7 @@ func (m *Machine) failure(now machine.Now, p *process, err error, out *machine.O
 
 // worked ends the count of failures if p has run for long enough, and nothing has failed within the window.
 func (m *Machine) worked(now machine.Now, p *process) {
-	quiet := len(m.recent) == 0 || now.Mono.Sub(m.recent[len(m.recent)-1]) >= m.cfg.BreakerWindow
+	quiet := len(m.recentFailures) == 0 || now.Mono.Sub(m.recentFailures[len(m.recentFailures)-1]) >= m.cfg.BreakerWindow
 	if quiet && p.phase != launching && now.Mono.Sub(p.since) >= m.cfg.ProvedAfter {
 		m.facts.loop = 0
 	}
@@ -332,10 +332,10 @@ func after(now machine.Now, d time.Duration) machine.Now {
 	return machine.Now{Mono: now.Mono.Add(d), Wall: now.Wall.Add(d)}
 }
 
-// backoff returns the time before the next launch after streak failures.
+// backoff returns the time before the next launch after failuresInRow failures.
 func (m *Machine) backoff() time.Duration {
 	d := m.cfg.BackoffMin
-	for i := 1; i < m.streak && d < m.cfg.BackoffMax; i++ {
+	for i := 1; i < m.failuresInRow && d < m.cfg.BackoffMax; i++ {
 		d *= 2
 	}
 	return min(d, m.cfg.BackoffMax)
@@ -343,8 +343,8 @@ func (m *Machine) backoff() time.Duration {
 
 // remember notes a failure and drops those that are older than the window.
 func (m *Machine) remember(now machine.Instant) {
-	keep := m.recent[:0]
-	for _, at := range m.recent {
+	keep := m.recentFailures[:0]
+	for _, at := range m.recentFailures {
 		if now.Sub(at) < m.cfg.BreakerWindow {
 			keep = append(keep, at)
 		}
@@ -352,7 +352,7 @@ func (m *Machine) remember(now machine.Instant) {
 	if len(keep) == m.cfg.BreakerFailures {
 		keep = append(keep[:0], keep[1:]...)
 	}
-	m.recent = append(keep, now)
+	m.recentFailures = append(keep, now)
 }
 
 // tick does what is due.

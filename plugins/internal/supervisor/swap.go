@@ -10,7 +10,7 @@ func (m *Machine) swap(in Swap, out *machine.Outbox) {
 	switch {
 	case m.stopping || m.last == 0:
 		out.Publish(Swapped{Err: ErrStopped})
-	case m.candidate != 0 || m.old != 0 || !m.opened:
+	case m.candidate != 0 || m.old != 0 || !m.launchedOnce:
 		out.Publish(Swapped{Err: ErrBusy})
 	default:
 		m.next = in.Config
@@ -24,7 +24,7 @@ func (m *Machine) switchTo(now machine.Now, p *process, out *machine.Outbox) {
 	old := m.find(m.active)
 	m.candidate, m.spec, m.cfg = 0, p.spec, m.next
 	p.due = now.Mono.Add(m.cfg.HealthInterval)
-	m.dying, m.trial, m.streak, m.recent, m.facts.loop = 0, false, 0, nil, 0
+	m.dying, m.trial, m.failuresInRow, m.recentFailures, m.facts.loop = 0, false, 0, nil, 0
 	m.activate(now, p, out)
 	for _, other := range m.processes {
 		if other.phase == launching {

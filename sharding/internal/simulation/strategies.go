@@ -58,7 +58,7 @@ func (c *Cluster) AskEach(named func(string) allocation.Strategy) {
 
 // Hand is [Cluster.Ask] for a strategy that takes its time: take answers a question of a node when it can.
 func (c *Cluster) Hand(take func(n *world.Node, request any, reply func(result any, err error))) {
-	c.World.Strategies().Hand(control.AllocationCall, func(n *world.Node, call machine.Call, reply func(any, error)) {
+	c.World.Strategies().Handle(control.AllocationCall, func(n *world.Node, call machine.Call, reply func(any, error)) {
 		c.wellFormed(call.Request)
 		take(n, call.Request, reply)
 	})
@@ -82,7 +82,7 @@ func (c *Cluster) wellFormed(request any) {
 // watchCalls checks that each coordinator has one call in flight, and does nothing because of a late answer.
 func (c *Cluster) watchCalls() {
 	terms := make(map[*world.Node]protocol.Term)
-	calling := &world.Calling{GivenUp: func(n *world.Node, kind string) bool {
+	calling := &world.CallChecker{GivenUp: func(n *world.Node, kind string) bool {
 		if kind != control.AllocationCall {
 			return false
 		}

@@ -59,7 +59,7 @@ func TestStrangeStrategies(t *testing.T) {
 		require.NoError(t, c.World.Run(75*time.Second), "seed %d", seed)
 		c.World.Strategies().Set(world.Calls{})
 		require.NoError(t, c.Finish(120*time.Second), "seed %d", seed)
-		for _, f := range c.World.Strategies().Fates() {
+		for _, f := range c.World.Strategies().Outcomes() {
 			fates[f.Name] += f.Times
 		}
 	}

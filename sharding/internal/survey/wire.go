@@ -51,7 +51,7 @@ type form struct {
 
 	// When it is read: the message, its room, how many places it has with and without an epoch, and how many entities.
 	in          []byte
-	room        wire.Room
+	room        wire.Budget
 	named, bare int
 	entities    int
 	item        item
@@ -215,7 +215,7 @@ func bits(flags ...bool) (n uint64) {
 
 // Decode returns the question or the answer that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	c := &form{in: b, room: wire.RoomOf(b)}
+	c := &form{in: b, room: wire.BudgetOf(b)}
 	if err := wire.ReadIn(&c.room, b, c, (*form).fields); err != nil {
 		return nil, err
 	}

@@ -160,6 +160,6 @@ func Word(c protocol.Code) string {
 }
 
 // ofKind shows values with the name of a kind.
-func ofKind(kind string, show meter.Show) meter.Show {
-	return func(n int64, attrs ...attribute.KeyValue) { show(n, append(attrs, attrKind.String(kind))...) }
+func ofKind(kind string, observe meter.Observer) meter.Observer {
+	return func(n int64, attrs ...attribute.KeyValue) { observe(n, append(attrs, attrKind.String(kind))...) }
 }

@@ -25,33 +25,33 @@ func table() []meter.Row[*Collected] {
 func shardTable() []meter.Row[*Collected] {
 	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.shards.hosted", "{shard}", "Shards that this node hosts.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Hosted)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Hosted)) })),
 		meter.Gauge("quorate.sharding.shards", "{shard}", "Shards by how they are, where the coordinator runs: without a home, at rest, or on the way.",
-			func(c *Collected, show meter.Show) {
+			func(c *Collected, observe meter.Observer) {
 				for _, k := range c.KindCounts {
 					kind := attrKind.String(k.Kind)
-					show(int64(k.Open), kind, attrPhase.String("open"))
-					show(int64(k.Serving), kind, attrPhase.String("serving"))
-					show(int64(k.Moving), kind, attrPhase.String("moving"))
+					observe(int64(k.Open), kind, attrPhase.String("open"))
+					observe(int64(k.Serving), kind, attrPhase.String("serving"))
+					observe(int64(k.Moving), kind, attrPhase.String("moving"))
 				}
 			}),
 		meter.Gauge("quorate.sharding.coordinators.missing", "{kind}", "Kinds of this node that no member can coordinate, as 1, so that their shards get no home; nothing while that is not known.",
-			func(c *Collected, show meter.Show) {
+			func(c *Collected, observe meter.Observer) {
 				for _, k := range c.Kinds {
 					switch missing, known := c.Missing[k.Kind]; {
 					case !known:
 					case missing:
-						show(1, attrKind.String(k.Kind))
+						observe(1, attrKind.String(k.Kind))
 					default:
-						show(0, attrKind.String(k.Kind))
+						observe(0, attrKind.String(k.Kind))
 					}
 				}
 			}),
 		meter.Gauge("quorate.sharding.leases.waiting", "{shard}", "Shards that wait on this node for their leases, of kinds that have some.",
-			func(c *Collected, show meter.Show) {
+			func(c *Collected, observe meter.Observer) {
 				for _, k := range c.Kinds {
 					if c.Leased {
-						show(int64(k.Unleased), attrKind.String(k.Kind))
+						observe(int64(k.Unleased), attrKind.String(k.Kind))
 					}
 				}
 			}),
@@ -67,31 +67,31 @@ func messageTable() []meter.Row[*Collected] {
 	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.messages.waiting", "{message}",
 			"Messages that wait on this node: accepted here and not acknowledged (window), for a home (transit), for an entity (mailbox, as found by the last sweep, at most 15 s ago).",
-			kinds(func(t *cell.Tally, show meter.Show) {
-				show(int64(t.Window), attrQueue.String("window"))
-				show(int64(t.Transit), attrQueue.String("transit"))
-				show(int64(t.Mailboxes), attrQueue.String("mailbox"))
+			kinds(func(t *cell.Tally, observe meter.Observer) {
+				observe(int64(t.Window), attrQueue.String("window"))
+				observe(int64(t.Transit), attrQueue.String("transit"))
+				observe(int64(t.Mailboxes), attrQueue.String("mailbox"))
 			})),
 		meter.Gauge("quorate.sharding.mailbox.deepest", "{message}", "Messages that wait for the entity for which most wait, as found by the last sweep.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Deepest)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Deepest)) })),
 		meter.Counter("quorate.sharding.messages.sent", "{message}", "Messages that Tell and Ask accepted on this node.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Sent)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Sent)) })),
 		meter.Counter("quorate.sharding.messages.received", "{message}", "Messages of other nodes that were delivered on this node, each once.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Received)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Received)) })),
 		meter.Counter("quorate.sharding.messages.handled", "{message}", "Messages that entities of this node have handled.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Handled)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Handled)) })),
 		meter.Counter("quorate.sharding.messages.refused", "{message}", "Messages that no entity of this node handled; the sender was told.",
-			kinds(func(t *cell.Tally, show meter.Show) {
+			kinds(func(t *cell.Tally, observe meter.Observer) {
 				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
 					if n := t.Refused[code]; n > 0 { // Most never come up.
-						show(int64(n), meter.Fault.String(Word(code)))
+						observe(int64(n), meter.Fault.String(Word(code)))
 					}
 				}
 			})),
 		meter.Counter("quorate.sharding.messages.failed", "{message}", "Messages without an asker, of this node, that failed after Tell had accepted them.",
-			func(c *Collected, show meter.Show) {
+			func(c *Collected, observe meter.Observer) {
 				for code := protocol.CodeUnreachable; int(code) < protocol.Codes; code++ {
-					show(int64(c.Failed[code]), meter.Fault.String(Word(code)))
+					observe(int64(c.Failed[code]), meter.Fault.String(Word(code)))
 				}
 			}),
 	}
@@ -102,9 +102,9 @@ func frameTable() []meter.Row[*Collected] {
 	return []meter.Row[*Collected]{
 		meter.Counter("quorate.sharding.messages.dropped", "{message}",
 			"Copies of messages that were dropped because their sender sends them again, or sent them twice. No message is lost by it.",
-			func(c *Collected, show meter.Show) {
+			func(c *Collected, observe meter.Observer) {
 				for why := cell.DropDuplicate; why <= cell.DropStopped; why++ {
-					show(int64(c.Counters.Dropped[why].Load()), meter.Fault.String(why.String()))
+					observe(int64(c.Counters.Dropped[why].Load()), meter.Fault.String(why.String()))
 				}
 			}),
 		meter.Total("quorate.sharding.messages.malformed", "{message}", "Frames of other nodes that meant nothing.",
@@ -112,10 +112,10 @@ func frameTable() []meter.Row[*Collected] {
 		meter.Total("quorate.sharding.messages.misdirected", "{message}", "Messages for a kind or a shard that does not exist on this node.",
 			func(c *Collected) uint64 { return c.Counters.Misdirected.Load() }),
 		meter.Counter("quorate.sharding.messages.forged", "{message}", "Messages, acknowledgements and replies dropped since the member that sent them may not speak for whom they are from. A few are usual while shards move.",
-			func(c *Collected, show meter.Show) {
+			func(c *Collected, observe meter.Observer) {
 				for fault, n := range c.Forged {
 					if fault := cell.Fault(fault); fault != cell.FaultNone {
-						show(int64(n), meter.Fault.String(fault.String()))
+						observe(int64(n), meter.Fault.String(fault.String()))
 					}
 				}
 			}),
@@ -128,28 +128,28 @@ func frameTable() []meter.Row[*Collected] {
 func entityTable() []meter.Row[*Collected] {
 	return []meter.Row[*Collected]{
 		meter.UpDown("quorate.sharding.entities", "{entity}", "Entities in memory on this node.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Entities)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Entities)) })),
 		meter.UpDown("quorate.sharding.entities.stuck", "{entity}", "Entities that do not return from what they are at.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Stuck)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Stuck)) })),
 		meter.Counter("quorate.sharding.entities.started", "{entity}", "Instances of entities that were started.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Started)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Started)) })),
 		meter.Counter("quorate.sharding.entities.restarted", "{entity}", "Those among them that took the place of one that had failed.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Restarted)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Restarted)) })),
 		meter.Counter("quorate.sharding.entities.passivated", "{entity}", "Instances that were stopped because they were idle, made room (limit), or asked for it.",
-			kinds(func(t *cell.Tally, show meter.Show) {
+			kinds(func(t *cell.Tally, observe meter.Observer) {
 				for cause, n := range t.Passivated {
-					show(int64(n), attrCause.String(cell.Cause(cause).String())) // A few causes.
+					observe(int64(n), attrCause.String(cell.Cause(cause).String())) // A few causes.
 				}
 			})),
 		meter.Counter("quorate.sharding.snapshots.given", "{snapshot}", "Snapshots that entities of this node gave to take along, since their shard moved.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Snapshots)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Snapshots)) })),
 		meter.Counter("quorate.sharding.snapshots.restored", "{snapshot}", "Entities of this node that were restored from one.",
-			kinds(func(t *cell.Tally, show meter.Show) { show(int64(t.Restored)) })),
+			kinds(func(t *cell.Tally, observe meter.Observer) { observe(int64(t.Restored)) })),
 		meter.Counter("quorate.sharding.snapshots.lost", "{snapshot}", "Entities that had no memory after a move although they can take one along, where it was lost.",
-			kinds(func(t *cell.Tally, show meter.Show) {
+			kinds(func(t *cell.Tally, observe meter.Observer) {
 				for why := protocol.LossFailed; int(why) < protocol.Losses; why++ {
 					if n := t.Forgotten[why]; n > 0 { // Most never come up.
-						show(int64(n), meter.Fault.String(why.String()))
+						observe(int64(n), meter.Fault.String(why.String()))
 					}
 				}
 			})),
@@ -162,9 +162,9 @@ func entityTable() []meter.Row[*Collected] {
 		meter.Counter("quorate.sharding.entities.unseen", "{use}", "Uses of entities that the policy of the limit did not hear of, since others used it at the same time.",
 			limits(func(l runtime.LimitStats) int64 { return int64(l.Lost) })),
 		meter.Counter("quorate.sharding.entities.failures", "{failure}", "Instances that could not be started, or failed at a message or a timer.",
-			kinds(func(t *cell.Tally, show meter.Show) {
-				show(int64(t.Failed), attrDuring.String("message"))
-				show(int64(t.StartFailed), attrDuring.String("start"))
+			kinds(func(t *cell.Tally, observe meter.Observer) {
+				observe(int64(t.Failed), attrDuring.String("message"))
+				observe(int64(t.StartFailed), attrDuring.String("start"))
 			})),
 		meter.Total("quorate.sharding.entities.panics", "{panic}", "Panics of entities, and goroutines that they ended.",
 			func(c *Collected) uint64 { return c.Counters.Panics.Load() }),
@@ -172,19 +172,19 @@ func entityTable() []meter.Row[*Collected] {
 }
 
 // limits is a row that shows the same of the limit of each kind.
-func limits(of func(runtime.LimitStats) int64) func(*Collected, meter.Show) {
-	return func(c *Collected, show meter.Show) {
+func limits(of func(runtime.LimitStats) int64) func(*Collected, meter.Observer) {
+	return func(c *Collected, observe meter.Observer) {
 		for i := range c.Kinds {
-			show(of(c.Kinds[i].Limits), attrKind.String(c.Kinds[i].Kind))
+			observe(of(c.Kinds[i].Limits), attrKind.String(c.Kinds[i].Kind))
 		}
 	}
 }
 
 // kinds is a row that shows the same of each kind.
-func kinds(of func(*cell.Tally, meter.Show)) func(*Collected, meter.Show) {
-	return func(c *Collected, show meter.Show) {
+func kinds(of func(*cell.Tally, meter.Observer)) func(*Collected, meter.Observer) {
+	return func(c *Collected, observe meter.Observer) {
 		for i := range c.Kinds {
-			of(&c.Kinds[i].Tally, ofKind(c.Kinds[i].Kind, show))
+			of(&c.Kinds[i].Tally, ofKind(c.Kinds[i].Kind, observe))
 		}
 	}
 }

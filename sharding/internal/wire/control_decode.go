@@ -19,7 +19,7 @@ import (
 
 // Decode returns the control message that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	c := &form{in: b, room: wire.RoomOf(b)}
+	c := &form{in: b, room: wire.BudgetOf(b)}
 	if err := wire.ReadIn(&c.room, b, c, (*form).fields); err != nil {
 		return nil, err
 	}

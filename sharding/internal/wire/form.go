@@ -47,7 +47,7 @@ type form struct {
 
 	// When it is read: the message, its room, and how many shards it has that are not retired, and that are.
 	in         []byte
-	room       wire.Room
+	room       wire.Budget
 	live, dead int
 	shard      shard
 }

@@ -29,7 +29,7 @@ import (
 // check checks files for a program that links everything. It returns the faults that a
 // program which links nothing but the cluster would report, and what this system does not
 // keep of what the files say.
-func check(brought command.Own, paths ...string) (needs, warnings config.Errors, err error) {
+func check(brought command.Extensions, paths ...string) (needs, warnings config.Errors, err error) {
 	own := cluster.Extensions{Strategies: brought.Strategies, Kinds: brought.Kinds, Whole: true, Warn: func(key, reason string) {
 		warnings = append(warnings, &config.Error{Key: key, Reason: reason})
 	}}

@@ -56,7 +56,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 		"format and metrics":        {written, []string{"written.toml: TOML is not part of this program", "written.toml:2: telemetry.metrics"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			needs, _, err := check(command.Own{}, c.path)
+			needs, _, err := check(command.Extensions{}, c.path)
 			require.NoError(t, err)
 			require.Len(t, needs, len(c.want), "%v", needs)
 			for i, want := range c.want {
@@ -65,7 +65,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 			}
 		})
 	}
-	needs, _, err := check(command.Own{}, file("wrong.yaml", node+", telemetry: {metrics: prometeus}}\n"))
+	needs, _, err := check(command.Extensions{}, file("wrong.yaml", node+", telemetry: {metrics: prometeus}}\n"))
 	require.ErrorContains(t, err, "telemetry.metrics")
 	require.Empty(t, needs, "what is wrong comes first")
 	for wrong, want := range map[string]string{
@@ -75,7 +75,7 @@ func TestCheckNamesWhatTheProgramNeeds(t *testing.T) {
 		node + leases + "etcd}}, lease-etcd: {endpoint: a}}\n":  `lease-etcd.endpoint: unknown key; did you mean "endpoints"?`,
 		node + leases + "ectd}}}\n":                             `the store "ectd" is unknown, there are "etcd", "file", "kubernetes";`,
 	} {
-		needs, _, err = check(command.Own{}, file("wrong.yaml", wrong))
+		needs, _, err = check(command.Extensions{}, file("wrong.yaml", wrong))
 		require.ErrorContains(t, err, want, wrong)
 		require.Empty(t, needs)
 	}
@@ -89,7 +89,7 @@ func TestCheckWarnsOfWhatTheSystemDoesNotKeep(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "vote"), []byte("a plugin"), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {seed-nodes: ['127.0.0.1:7946']},\n"+
 		" plugins: {vote: {policy: downing, path: vote, unpinned: true, user: nobody-of-that-name}}}\n"), 0o600))
-	_, warnings, err := check(command.Own{}, path)
+	_, warnings, err := check(command.Extensions{}, path)
 	require.NoError(t, err)
 	require.NotEmpty(t, warnings)
 	last := warnings[len(warnings)-1]
@@ -105,7 +105,7 @@ func TestCheckWarnsOfWhatTheSystemDoesNotKeep(t *testing.T) {
 func TestEveryMethodOfTheProjectIsLinked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cluster.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("{cluster: {name: test}, node: {address: 127.0.0.1:7946}, membership: {discovery: {methods: [nonesuch]}}}\n"), 0o600))
-	_, _, err := check(command.Own{}, path)
+	_, _, err := check(command.Extensions{}, path)
 	names := append(methodNames(t), discovery.MethodStatic)
 	slices.Sort(names)
 	require.ErrorContains(t, err, `the method "nonesuch" is unknown, there are "`+strings.Join(names, `", "`)+`";`, "methods() in check.go has a row for each package below discovery")

@@ -187,7 +187,7 @@ func checkBlock(t *testing.T, block string) config.Errors {
 		}
 		certify(t, dir, host, files[1], files[2], files[3])
 	}
-	needs, _, err := check(command.Own{}, rest, path)
+	needs, _, err := check(command.Extensions{}, rest, path)
 	require.NoError(t, err, "%s", block)
 	for _, n := range needs {
 		require.ErrorIs(t, n, config.ErrNotLinked)

@@ -120,7 +120,7 @@ func said(tb testing.TB, path string) config.Errors {
 // which words the names of what is not linked in its own way, finds the same places.
 func refused(tb testing.TB, path string) config.Errors {
 	tb.Helper()
-	_, _, told := check(command.Own{}, path)
+	_, _, told := check(command.Extensions{}, path)
 	err := cluster.Check(cluster.Extensions{Options: linked()}, path)
 	known := func(err error) []string {
 		return slices.DeleteFunc(places(tb, err), func(place string) bool {

@@ -71,13 +71,13 @@ func program() command.Program {
 			{Name: "rescale", Help: "Change how many shards of a kind are in use", Args: &command.Rescale{}},
 			{Name: "shards", Help: "Ask a node for its kinds, and where their shards live", Args: &command.Shards{}},
 			{Name: "shutdown-cluster", Help: "Stop a whole cluster, ready to be started again", Args: &command.ShutdownCluster{}},
-			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
+			{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulation{}},
 			{Name: "soak", Help: "Run fresh seeds over all worlds of the simulations", Args: &command.Soak{}},
 			{Name: "top", Help: "Show a cluster in the terminal, live", Args: command.NewTop(os.Stdin)},
 			{Name: "topics", Help: "Ask a node for topics, and where their messages go", Args: &command.Topics{}},
 			{Name: "undrain", Help: "Have a drained node host again", Args: &command.Undrain{}},
 			{Name: "version", Help: "Print what this program was built from", Args: &command.Version{}},
-			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.Why{}},
+			{Name: "why", Help: "Ask a node where an entity lives, and why there", Args: &command.WhyCommand{}},
 		},
 	}
 }

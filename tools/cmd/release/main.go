@@ -83,7 +83,7 @@ func versions(ctx context.Context, tree *release.Tree, o options) error {
 	if err := os.MkdirAll(scratch, 0o755); err != nil {
 		return err
 	}
-	next, _ := tree.Next(ctx) // Each module has its own fault.
+	next, _ := tree.NextVersions(ctx) // Each module has its own fault.
 	if next == nil {
 		return errors.New("release: the tags cannot be read")
 	}
@@ -99,7 +99,7 @@ func versions(ctx context.Context, tree *release.Tree, o options) error {
 }
 
 // show prints what becomes of each module.
-func show(all []*release.Next) {
+func show(all []*release.NextVersion) {
 	released := 0
 	for _, n := range all {
 		if !n.Released() {
@@ -123,7 +123,7 @@ func cut(ctx context.Context, tree *release.Tree, o options) error {
 		if err := errors.Join(err, api.Check(ctx, o.repo)); err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(all, (*release.Next).Released) {
+		if !slices.ContainsFunc(all, (*release.NextVersion).Released) {
 			return nil
 		}
 	}

@@ -58,9 +58,11 @@ func handle(c *state.Context[account], message text) error {
 	return c.Reply(wrapperspb.String(strings.Join(c.State().Payments, ",")))
 }
 
-// paid is what the users of an account were told of each payment.
-type paid struct{ acknowledged, unknown map[string]bool }
+// paymentOutcomes are the payments to an account of which users were told that they are done, and those of which
+// nobody knows.
+type paymentOutcomes struct{ acknowledged, unknown map[string]bool }
 
+// accounts is the program: its users, and what they were told.
 type accounts struct {
 	*world
 
@@ -69,13 +71,13 @@ type accounts struct {
 
 	guard   sync.Mutex
 	regions map[*clustertest.Node]*sharding.Region[text]
-	of      map[string]*paid
+	of      map[string]*paymentOutcomes
 }
 
 func newAccounts(w *world) *accounts {
-	p := &accounts{world: w, regions: map[*clustertest.Node]*sharding.Region[text]{}, of: map[string]*paid{}}
+	p := &accounts{world: w, regions: map[*clustertest.Node]*sharding.Region[text]{}, of: map[string]*paymentOutcomes{}}
 	for i := range accountsMax {
-		p.of[fmt.Sprint("a", i)] = &paid{map[string]bool{}, map[string]bool{}}
+		p.of[fmt.Sprint("a", i)] = &paymentOutcomes{map[string]bool{}, map[string]bool{}}
 	}
 	cfg := client.Default()
 	for i := range seedsListed {

@@ -24,18 +24,18 @@ import (
 // ended. A producer without a queue loses what was not confirmed when its node ends (package sharding/delivery).
 
 const (
-	purseKind = "purse"
-	purses    = 4
+	receiverKind = "purse"
+	receivers    = 4
 )
 
-// purse is the state of an entity: what it has had, and from whom.
-type purse struct {
+// receiverState is the state of an entity that receives deliveries: the numbers that it has had, and its inbox.
+type receiverState struct {
 	Seen  []string
 	Inbox delivery.Inbox
 }
 
 // receive handles a number, or says what was had.
-func receive(c *state.Context[purse], f *delivery.Frame[text]) error {
+func receive(c *state.Context[receiverState], f *delivery.Frame[text]) error {
 	c.State().Inbox.Sessions = 256 // No producer of a run is forgotten.
 	return f.Handle(c, &c.State().Inbox, func(message text) error {
 		if message.GetValue() == "show" {
@@ -51,7 +51,7 @@ type sender struct {
 	node     *clustertest.Node
 	region   *sharding.Region[*delivery.Frame[text]]
 	producer *delivery.Producer[text]
-	sent     [purses]int
+	sent     [receivers]int
 }
 
 type deliveries struct {
@@ -67,7 +67,7 @@ func (p *deliveries) join(n *clustertest.Node) error {
 	s := &sender{node: n}
 	var err error
 	s.region, err = sharding.Start(n, sharding.Kind[*delivery.Frame[text]]{
-		Name: purseKind, Shards: 8, Codec: delivery.Codec[text](nil), New: state.Snapshots(n.States(), state.JSON[purse](), receive),
+		Name: receiverKind, Shards: 8, Codec: delivery.Codec[text](nil), New: state.Snapshots(n.States(), state.JSON[receiverState](), receive),
 	})
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (p *deliveries) step(ctx context.Context, r *rand.Rand) {
 	if !s.node.Running() {
 		return
 	}
-	to := r.IntN(purses)
+	to := r.IntN(receivers)
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := s.producer.Send(limited, fmt.Sprint("p", to), wrapperspb.String(fmt.Sprintf("%d.%d", i, s.sent[to]))); err == nil {
@@ -117,7 +117,7 @@ func (p *deliveries) judge(ctx context.Context) {
 			p.violation("producer %d has not delivered though nothing is wrong any more: %v", i, err)
 		}
 	}
-	for to := range purses {
+	for to := range receivers {
 		reply, err := sharding.Ask[text](ctx, asks.region, fmt.Sprint("p", to), delivery.Plain(wrapperspb.String("show")))
 		if err != nil {
 			p.violation("purse p%d does not answer though nothing is wrong any more: %v", to, err)

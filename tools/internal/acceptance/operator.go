@@ -22,7 +22,7 @@ import (
 type operator struct{ *world }
 
 // anyKind draws one of the kinds of entities of all programs.
-func anyKind(r *rand.Rand) string { return []string{accountKind, purseKind, meterKind}[r.IntN(3)] }
+func anyKind(r *rand.Rand) string { return []string{accountKind, receiverKind, meterKind}[r.IntN(3)] }
 
 // An event is one thing that is done.
 type event struct {

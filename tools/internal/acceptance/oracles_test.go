@@ -50,13 +50,13 @@ func TestEachOracleCanFail(t *testing.T) {
 			"which was acknowledged":      func() { sets.of["near-set"].acknowledged["it"] = true },
 			"stored nowhere":              func() { sets.of["all-set"].nowhere = sets.of["all-set"].acknowledged },
 			"and is there 0 times":        func() { accounts.of["a0"].acknowledged["it"] = true },
-			"it was said that it is not":  func() { *accounts.of["a1"] = paid{} },
+			"it was said that it is not":  func() { *accounts.of["a1"] = paymentOutcomes{} },
 			"of which it was said":        restored, // What came after the copy is there.
 			"whose node runs, came":       func() { deliveries.senders[len(deliveries.senders)-1].sent[0] += 2 },
 			"has not come":                func() { reminders.due["it"] = time.Now() },
 			"runs 0 times":                func() { remembered.told["it"] = true },
-			"heard remark":                func() { chat.hearers[0].heard[voice(chat.hearers[1], last)] = math.MaxInt },
-			"finds the places":            func() { chat.hearers = chat.hearers[1:] },
+			"heard remark":                func() { chat.listeners[0].heard[voice(chat.listeners[1], last)] = math.MaxInt },
+			"finds the places":            func() { chat.listeners = chat.listeners[1:] },
 			"has written":                 func() { writer.highest = sharding.Epoch{Born: math.MaxInt64} },
 		} {
 			n.said, w.found = nil, map[string]int{}

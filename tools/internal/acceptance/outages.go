@@ -73,7 +73,7 @@ func (o operator) outage() {
 // All disks and the stores are put back as they were while no node ran. What the nodes remember beside it is not.
 func (o operator) restore() {
 	o.end()
-	backups := []func(){o.states.copied()}
+	backups := []func(){o.states.backUp()}
 	for _, p := range o.keepers() {
 		backups = append(backups, p.copied())
 	}

@@ -37,8 +37,9 @@ type access struct {
 	value string
 }
 
-// A life is the history of a register from one stop of all nodes to the next one that it does not outlive.
-type life struct {
+// registerHistory names a part of the history of a register: from its begin, or from a stop of all nodes that it did
+// not outlive, to the next such stop.
+type registerHistory struct {
 	register string
 	number   int
 }
@@ -51,16 +52,16 @@ type registers struct {
 
 	guard   sync.Mutex
 	moments int64
-	lives   map[string]int // The number of the present life of a register.
-	begins  map[life]any   // What a life begins with, if it is not empty.
+	lives   map[string]int          // The number of the present life of a register.
+	begins  map[registerHistory]any // What a life begins with, if it is not empty.
 	written map[string]map[string]bool
-	of      map[life][]porcupine.Operation
+	of      map[registerHistory][]porcupine.Operation
 }
 
 func newRegisters(w *world) *registers {
 	return &registers{
-		world: w, lives: map[string]int{}, begins: map[life]any{}, written: map[string]map[string]bool{},
-		of: map[life][]porcupine.Operation{},
+		world: w, lives: map[string]int{}, begins: map[registerHistory]any{}, written: map[string]map[string]bool{},
+		of: map[registerHistory][]porcupine.Operation{},
 	}
 }
 
@@ -122,7 +123,7 @@ func (p *registers) moment() int64 {
 func (p *registers) happened(user int, name string, a access, output any, began, ended int64) {
 	p.guard.Lock()
 	defer p.guard.Unlock()
-	at := life{name, p.lives[name]}
+	at := registerHistory{name, p.lives[name]}
 	p.of[at] = append(p.of[at], porcupine.Operation{ClientId: user, Input: a, Call: began, Output: output, Return: ended})
 	if p.written[name] == nil {
 		p.written[name] = map[string]bool{"": true}
@@ -149,7 +150,7 @@ func (p *registers) copied() func() {
 		for name := range p.written {
 			if !inMemory(name) {
 				p.lives[name]++
-				p.begins[life{name, p.lives[name]}] = restoredValue{}
+				p.begins[registerHistory{name, p.lives[name]}] = restoredValue{}
 			}
 		}
 	}
@@ -169,7 +170,7 @@ func (p *registers) judge(ctx context.Context) {
 }
 
 // model is a register from the beginning of a life on.
-func (p *registers) model(at life) porcupine.Model {
+func (p *registers) model(at registerHistory) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any {
 			if value, is := p.begins[at]; is {

@@ -30,7 +30,7 @@ type remembered struct {
 	*world
 
 	guard   sync.Mutex
-	ids     *shaky
+	ids     *faultyStore
 	regions map[*clustertest.Node]*sharding.Region[text]
 	runs    map[string]map[*clustertest.Node]int // How many instances of an entity run, and where.
 	told    map[string]bool
@@ -38,7 +38,7 @@ type remembered struct {
 
 func newRemembered(w *world) *remembered {
 	return &remembered{
-		world: w, ids: newShaky(w.source("ids")), regions: map[*clustertest.Node]*sharding.Region[text]{},
+		world: w, ids: newFaultyStore(w.source("ids")), regions: map[*clustertest.Node]*sharding.Region[text]{},
 		runs: map[string]map[*clustertest.Node]int{}, told: map[string]bool{},
 	}
 }
@@ -107,7 +107,7 @@ func (p *remembered) ended() {}
 func (p *remembered) copied() func() {
 	p.guard.Lock()
 	defer p.guard.Unlock()
-	ids, then := p.ids.copied(), maps.Clone(p.told)
+	ids, then := p.ids.backUp(), maps.Clone(p.told)
 	return func() {
 		p.guard.Lock()
 		defer p.guard.Unlock()

@@ -25,25 +25,25 @@ const (
 	last  = "last" // The user who speaks at the end.
 )
 
-// remark is what is said by a user at a node.
-type remark struct {
+// chatMessage is the Count-th message of a user at a node.
+type chatMessage struct {
 	By    string
 	Count int
 }
 
-// A hearer is what a node has: its place, and what was heard there.
-type hearer struct {
+// listener is a node with its topic, and what was heard there.
+type listener struct {
 	node  *clustertest.Node
-	topic *pubsub.Topic[remark]
-	heard map[string]int // By user and node, the number of the last remark.
+	topic *pubsub.Topic[chatMessage]
+	heard map[string]int // By user and node, the count of the last message.
 }
 
 type chat struct {
 	*world
 
-	guard   sync.Mutex
-	hearers []*hearer
-	spoken  map[string]int // As heard.
+	guard     sync.Mutex
+	listeners []*listener
+	spoken    map[string]int // As heard.
 }
 
 func newChat(w *world) *chat { return &chat{world: w, spoken: map[string]int{}} }
@@ -53,8 +53,8 @@ func (p *chat) join(n *clustertest.Node) error {
 	if err != nil {
 		return err
 	}
-	h := &hearer{node: n, heard: map[string]int{}}
-	if h.topic, err = pubsub.NewTopic(topics, place, pubsub.JSON[remark]{}); err != nil {
+	h := &listener{node: n, heard: map[string]int{}}
+	if h.topic, err = pubsub.NewTopic(topics, place, pubsub.JSON[chatMessage]{}); err != nil {
 		return err
 	}
 	services, err := n.Registry()
@@ -62,14 +62,14 @@ func (p *chat) join(n *clustertest.Node) error {
 		return err
 	}
 	p.guard.Lock()
-	p.hearers = append(p.hearers, h)
+	p.listeners = append(p.listeners, h)
 	p.guard.Unlock()
 	go p.enter(h, services) // Owner: the node, with which it ends.
 	return nil
 }
 
 // enter has a node hear, and registers it. Both wait for replicated data, which may have to wait for other nodes.
-func (p *chat) enter(h *hearer, services *registry.Registry) {
+func (p *chat) enter(h *listener, services *registry.Registry) {
 	heard, err := h.topic.Subscribe(context.Background())
 	if err == nil {
 		_, err = services.Register(context.Background(), registry.Entry{Name: place, Address: h.node.Address()})
@@ -82,12 +82,12 @@ func (p *chat) enter(h *hearer, services *registry.Registry) {
 }
 
 // voice names a user at a node, which is not the next one at the same address.
-func voice(h *hearer, user string) string {
+func voice(h *listener, user string) string {
 	return fmt.Sprintf("%s at %v", user, h.node.Membership().Self())
 }
 
 // listen notes what is heard at a node, until it ends.
-func (p *chat) listen(h *hearer, from *pubsub.Subscription[remark]) {
+func (p *chat) listen(h *listener, from *pubsub.Subscription[chatMessage]) {
 	for {
 		m, err := from.Next(context.Background())
 		if err != nil {
@@ -106,7 +106,7 @@ func (p *chat) listen(h *hearer, from *pubsub.Subscription[remark]) {
 func (p *chat) work(ctx context.Context) {
 	p.users(ctx, "chat", users, 300*time.Millisecond, func(r *rand.Rand, user, _ int) {
 		p.guard.Lock()
-		h := p.hearers[r.IntN(len(p.hearers))]
+		h := p.listeners[r.IntN(len(p.listeners))]
 		p.guard.Unlock()
 		if h.node.Running() {
 			limited, cancel := context.WithTimeout(ctx, time.Second)
@@ -117,19 +117,19 @@ func (p *chat) work(ctx context.Context) {
 }
 
 // say has a user say something at a node. Whether it is heard nobody is told.
-func (p *chat) say(ctx context.Context, h *hearer, user string) {
+func (p *chat) say(ctx context.Context, h *listener, user string) {
 	by := voice(h, user)
 	p.guard.Lock()
 	p.spoken[by]++
 	count := p.spoken[by]
 	p.guard.Unlock()
-	if err := h.topic.Publish(ctx, remark{by, count}); err != nil && user == last {
+	if err := h.topic.Publish(ctx, chatMessage{by, count}); err != nil && user == last {
 		p.violation("%s cannot say anything though nothing is wrong any more: %v", h.node.Address(), err)
 	}
 }
 
 func (p *chat) judge(ctx context.Context) {
-	running := slices.DeleteFunc(slices.Clone(p.hearers), func(h *hearer) bool { return !h.node.Running() })
+	running := slices.DeleteFunc(slices.Clone(p.listeners), func(h *listener) bool { return !h.node.Running() })
 	var addresses []string
 	for _, h := range running {
 		addresses = append(addresses, h.node.Address())
@@ -143,7 +143,7 @@ func (p *chat) judge(ctx context.Context) {
 }
 
 // judgeOne judges what a node finds and has heard.
-func (p *chat) judgeOne(ctx context.Context, h *hearer, running []*hearer, addresses []string) {
+func (p *chat) judgeOne(ctx context.Context, h *listener, running []*listener, addresses []string) {
 	services, err := h.node.Registry()
 	if err != nil {
 		p.violation("%s has no registry: %v", h.node.Address(), err)

@@ -12,17 +12,17 @@ import (
 	"github.com/quorate/quorate/allocation"
 )
 
-// capricious is an allocation strategy that places and moves shards at random, which is allowed and makes no sense;
+// faultyStrategy is an allocation strategy that places and moves shards at random, which is allowed and makes no sense;
 // that leaves shards out, fails, answers what is not allowed, and does not answer. Nobody notices more than that shards
 // move.
-type capricious struct {
+type faultyStrategy struct {
 	mu    sync.Mutex
 	rand  *rand.Rand
 	asked bool
 }
 
 // draw draws a number.
-func (s *capricious) draw(n int) int {
+func (s *faultyStrategy) draw(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = true
@@ -30,7 +30,7 @@ func (s *capricious) draw(n int) int {
 }
 
 // fails draws what goes wrong with a call: nothing, mostly.
-func (s *capricious) fails(ctx context.Context) error {
+func (s *faultyStrategy) fails(ctx context.Context) error {
 	switch s.draw(20) {
 	case 0:
 		<-ctx.Done()
@@ -38,13 +38,13 @@ func (s *capricious) fails(ctx context.Context) error {
 	case 1:
 		return errors.New("it fails")
 	default:
-		_ = passes(ctx, s.draw(50))
+		_ = pause(ctx, s.draw(50))
 		return nil
 	}
 }
 
 // eligible are the regions on which shards may be placed; at times the others too.
-func (s *capricious) eligible(all []allocation.RegionState) (ids []allocation.Region) {
+func (s *faultyStrategy) eligible(all []allocation.RegionState) (ids []allocation.Region) {
 	garbage := s.draw(20) == 0
 	for i := range all {
 		if garbage || all[i].Eligible() {
@@ -55,7 +55,7 @@ func (s *capricious) eligible(all []allocation.RegionState) (ids []allocation.Re
 }
 
 // Allocate implements the strategy.
-func (s *capricious) Allocate(ctx context.Context, r allocation.AllocateRequest) (res allocation.AllocateResult, err error) {
+func (s *faultyStrategy) Allocate(ctx context.Context, r allocation.AllocateRequest) (res allocation.AllocateResult, err error) {
 	if err := s.fails(ctx); err != nil {
 		return res, err
 	}
@@ -72,7 +72,7 @@ func (s *capricious) Allocate(ctx context.Context, r allocation.AllocateRequest)
 }
 
 // Rebalance implements the strategy.
-func (s *capricious) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (res allocation.RebalanceResult, err error) {
+func (s *faultyStrategy) Rebalance(ctx context.Context, r allocation.RebalanceRequest) (res allocation.RebalanceResult, err error) {
 	if err := s.fails(ctx); err != nil {
 		return res, err
 	}

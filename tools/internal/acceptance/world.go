@@ -82,8 +82,8 @@ type world struct {
 	began    time.Time
 	machines []*machine
 	programs []program
-	states   *shaky
-	strategy *capricious // Nil: the built-in one decides.
+	states   *faultyStore
+	strategy *faultyStrategy // Nil: the built-in one decides.
 	dirs     string
 
 	mu    sync.Mutex
@@ -109,13 +109,13 @@ func Run(t testing.TB, seed uint64, nodes int) {
 func newWorld(t testing.TB, seed uint64, nodes int) *world {
 	t.Helper()
 	w := &world{TB: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), dirs: t.TempDir(), found: map[string]int{}}
-	w.states = newShaky(w.source("states"))
+	w.states = newFaultyStore(w.source("states"))
 	options := []cluster.Option{
 		cluster.WithLogger(slog.New(slog.DiscardHandler)),
 		cluster.WithStates("shaky", struct{}{}, func(struct{}) (states.Store, error) { return w.states, nil }),
 	}
 	if seed%2 == 0 {
-		w.strategy = &capricious{rand: w.source("allocation")}
+		w.strategy = &faultyStrategy{rand: w.source("allocation")}
 		options = append(options, cluster.WithSharding(sharding.WithAllocation(w.strategy)))
 	}
 	w.c = clustertest.Start(t, 0, clustertest.WithConfig(settings), clustertest.WithOptions(options...))

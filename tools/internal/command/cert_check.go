@@ -95,7 +95,7 @@ type certVerdict struct {
 
 // Run checks the files.
 func (c *CertCheck) Run(s *Session) error {
-	need := mutual.Need{Identity: mutual.Identity{Cluster: c.Cluster, Required: true}, Roles: c.Role}
+	need := mutual.Requirements{Identity: mutual.Identity{Cluster: c.Cluster, Required: true}, Roles: c.Role}
 	for _, host := range c.Host {
 		need.Hosts = append(need.Hosts, hostOf(host))
 	}

@@ -14,7 +14,7 @@ import (
 type CertEnds struct {
 	Left time.Duration `placeholder:"DURATION" help:"How long each must go on being valid, such as 336h."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

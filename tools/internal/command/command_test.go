@@ -31,7 +31,7 @@ type settings struct {
 	} `koanf:"node"`
 }
 
-func load(own command.Own, paths ...string) (needs, warnings config.Errors, err error) {
+func load(own command.Extensions, paths ...string) (needs, warnings config.Errors, err error) {
 	file, err := config.Loader{}.Load(paths...)
 	if err != nil {
 		return nil, nil, err

@@ -17,17 +17,17 @@ type Config struct {
 	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
-// Own is what a program has of its own, by the names of it.
-type Own struct {
+// Extensions are what a program adds to the configuration, by name.
+type Extensions struct {
 	Strategies, Sections []string
 	Kinds                []string // Its kinds of entities; none if they are not known.
 	Each                 bool     // Each file is that of another node.
 }
 
-// Checker reads, merges and checks files for a program with what it has of its own. Its error lists the faults as
+// Checker reads, merges and checks files for a program with its extensions. Its error lists the faults as
 // [config.Errors]. Without a fault, needs are what the files demand of the program beyond what every program links, and
 // warnings what this system does not keep of what they say.
-type Checker func(own Own, paths ...string) (needs, warnings config.Errors, err error)
+type Checker func(extensions Extensions, paths ...string) (needs, warnings config.Errors, err error)
 
 // NewConfig returns the command. Defaults is the struct that the files fill, with its
 // defaults in it.
@@ -93,7 +93,7 @@ type fault struct {
 
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
-	needs, warnings, err := c.check(Own{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds, Each: c.Each}, c.Files...)
+	needs, warnings, err := c.check(Extensions{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds, Each: c.Each}, c.Files...)
 	var faults config.Errors
 	if err != nil && !errors.As(err, &faults) {
 		return err

@@ -22,7 +22,7 @@ import (
 
 // GroupsOfData is the command that asks a node for its groups of keys.
 type GroupsOfData struct {
-	Remote
+	RemoteFlags
 }
 
 // KeysOfData is the command that asks a node for the names of keys.
@@ -30,7 +30,7 @@ type KeysOfData struct {
 	Prefix string `arg:"" optional:"" help:"How the names begin."`
 	Limit  int    `default:"100" help:"The most names to print, 1 to 10000 (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // GetData is the command that asks a node for the value of a key.
@@ -38,14 +38,14 @@ type GetData struct {
 	Name     string `arg:"" name:"key" help:"The name of a key."`
 	Majority bool   `help:"Read from a majority of the replicas, and not what the node holds."`
 
-	Remote
+	RemoteFlags
 }
 
 // WhyData is the command that asks a node why a key is as it is.
 type WhyData struct {
 	Name string `arg:"" name:"key" help:"The name of a key."`
 
-	Remote
+	RemoteFlags
 }
 
 // AcceptDataLoss is the command that has a group go on after a loss.
@@ -53,7 +53,7 @@ type AcceptDataLoss struct {
 	Group string `arg:"" help:"The name of a group of keys."`
 	Yes   bool   `short:"y" help:"Do not ask whether it is meant."`
 
-	Remote
+	RemoteFlags
 
 	stdin    io.Reader
 	terminal bool

@@ -18,7 +18,7 @@ type Decisions struct {
 	Subject   string `help:"Only those whose subject contains this, as the address of a node."`
 	Limit     int    `default:"20" help:"How many, the last ones; 1 to 10000 (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

@@ -29,7 +29,7 @@ type Events struct {
 	Limit int    `default:"20" help:"The most events of the past to print, 1 to 2000 (${default})."`
 	After string `placeholder:"ID" help:"Begin behind the event with this id, as --json prints it."`
 
-	Remote
+	RemoteFlags
 }
 
 const (

@@ -22,7 +22,7 @@ type Rescale struct {
 	Count *int          `arg:"" optional:"" help:"The new number; without it the present one is printed."`
 	Wait  time.Duration `default:"30s" help:"How long to wait for the change, 1s to 1m (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

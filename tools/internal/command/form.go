@@ -15,7 +15,7 @@ import (
 
 // Form is the command that lets a node found a cluster although voters are missing.
 type Form struct {
-	Remote
+	RemoteFlags
 
 	Yes bool `short:"y" help:"Do not ask whether it is meant."`
 

@@ -14,7 +14,7 @@ import (
 type Health struct {
 	Check string `arg:"" optional:"" default:"ready" enum:"ready,live,startup" help:"What to ask: ready, live or startup (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

@@ -27,7 +27,7 @@ type Shards struct {
 	All  bool          `help:"Have the node ask all nodes what they host of the kind."`
 	Wait time.Duration `default:"3s" help:"With -all: how long to wait for the nodes, 1s to 1m (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // Entities is the command that lists the entities of a kind that live on a node.
@@ -38,7 +38,7 @@ type Entities struct {
 	After string        `help:"With -all: go on behind the page that has printed this."`
 	Wait  time.Duration `default:"3s" help:"With -all: how long to wait for the nodes, 1s to 1m (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // Drain is the command that has a node host nothing.
@@ -46,7 +46,7 @@ type Drain struct {
 	At   string        `arg:"" optional:"" name:"node" help:"The node, as with -node."`
 	Wait time.Duration `default:"1m" help:"How long to wait until the node hosts nothing, from 1s (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // MoveShard is the command that has a shard move to a node.
@@ -55,7 +55,7 @@ type MoveShard struct {
 	Shard int    `arg:"" help:"The number of the shard."`
 	To    string `arg:"" help:"Where to: the address of a node, as quorate members prints it."`
 
-	Remote
+	RemoteFlags
 }
 
 // Reshard is the command that has a kind have another number of shards, or says how far that is.
@@ -63,14 +63,14 @@ type Reshard struct {
 	Kind   string `arg:"" help:"The kind."`
 	Shards *int   `arg:"" optional:"" help:"How many shards the kind is to have, 1 to 65536. Without it, how far a change is."`
 
-	Remote
+	RemoteFlags
 }
 
 // Undrain is the command that has a drained node host again.
 type Undrain struct {
 	At string `arg:"" optional:"" name:"node" help:"The node, as with -node."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

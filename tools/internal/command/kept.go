@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// kept is the client of a command that asks a node again and again, over one connection. After a
-// request that failed the next one begins with a new client, which reads certificates anew.
-type kept struct {
+// keptConnection keeps the client of a command that asks a node again and again, and with it the connection. After
+// a request that failed the next one begins with a new client, which reads certificates anew.
+type keptConnection struct {
 	mu     sync.Mutex // Guards all below; held for a moment, and while the files of a certificate are read.
 	client *http.Client
 	ended  bool
@@ -21,14 +21,14 @@ type kept struct {
 var errEnded = errors.New("the command has ended")
 
 // keep has the connection to the node kept until end is called.
-func (r *Remote) keep() (end func()) {
-	r.kept = &kept{}
+func (r *RemoteFlags) keep() (end func()) {
+	r.kept = &keptConnection{}
 	return r.kept.end
 }
 
 // borrow returns a client for one request, and the function to be called when its answer was
 // read, or it failed.
-func (r *Remote) borrow() (client *http.Client, done func(failed bool), err error) {
+func (r *RemoteFlags) borrow() (client *http.Client, done func(failed bool), err error) {
 	if r.kept != nil {
 		return r.kept.borrow(r.client)
 	}
@@ -36,7 +36,7 @@ func (r *Remote) borrow() (client *http.Client, done func(failed bool), err erro
 	return client, func(bool) { client.CloseIdleConnections() }, err
 }
 
-func (k *kept) borrow(open func() (*http.Client, error)) (client *http.Client, done func(failed bool), err error) {
+func (k *keptConnection) borrow(open func() (*http.Client, error)) (client *http.Client, done func(failed bool), err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ended {
@@ -52,7 +52,7 @@ func (k *kept) borrow(open func() (*http.Client, error)) (client *http.Client, d
 }
 
 // settle drops a client that failed, and closes one that came back after the end.
-func (k *kept) settle(client *http.Client, failed bool) {
+func (k *keptConnection) settle(client *http.Client, failed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if failed && k.client == client {
@@ -64,7 +64,7 @@ func (k *kept) settle(client *http.Client, failed bool) {
 }
 
 // end closes the connection, or has the request that is under way close it.
-func (k *kept) end() {
+func (k *keptConnection) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ended = true

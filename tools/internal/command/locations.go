@@ -34,7 +34,7 @@ func NewLocations(stdin io.Reader) *Locations { return &Locations{Set: SetLocati
 type ListLocations struct {
 	Kind string `arg:"" help:"The kind."`
 
-	Remote
+	RemoteFlags
 }
 
 // SetLocations is the command that sets locations of a kind.
@@ -43,7 +43,7 @@ type SetLocations struct {
 	Shards string `arg:"" help:"The numbers of shards, as in 0-99,120; or - for lines of a shard and a node each, from standard input."`
 	To     string `arg:"" optional:"" help:"Where: the address of a node, as quorate members prints it. None: nowhere in particular."`
 
-	Remote
+	RemoteFlags
 
 	stdin io.Reader
 }
@@ -52,7 +52,7 @@ type SetLocations struct {
 type ClearLocations struct {
 	Kind string `arg:"" help:"The kind."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

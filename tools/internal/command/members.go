@@ -16,7 +16,7 @@ import (
 
 // Members is the command that asks a node for the members of its cluster.
 type Members struct {
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

@@ -15,7 +15,7 @@ import (
 // ids returns the ids of the members that an operator has named, by one look at what the node
 // knows. A command goes on with them: whoever is started at an address after the look is not
 // meant by it. An id is taken as it is.
-func (r *Remote) ids(names ...string) ([]string, error) {
+func (r *RemoteFlags) ids(names ...string) ([]string, error) {
 	ids := slices.Clone(names)
 	if !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, "#") }) {
 		return ids, nil

@@ -24,8 +24,8 @@ type Leave struct {
 	Member string        `arg:"" optional:"" default:"self" help:"The address or the id of the member; the node that is asked by default."`
 	Wait   time.Duration `default:"1m" help:"How long to wait until the member is gone; 0s: not at all (${default})."`
 
-	aimed
-	Remote
+	clusterFlag
+	RemoteFlags
 }
 
 // Down is the command that declares members failed.
@@ -33,8 +33,8 @@ type Down struct {
 	Members []string `arg:"" help:"The addresses or the ids of members."`
 	Force   bool     `help:"Do it although it costs more than those members."`
 
-	aimed
-	Remote
+	clusterFlag
+	RemoteFlags
 }
 
 // Join is the command that has a node join.
@@ -42,17 +42,17 @@ type Join struct {
 	Seeds []string      `arg:"" help:"The addresses of nodes that are asked to let the node join."`
 	Wait  time.Duration `default:"1m" help:"How long to wait until the node is up; 0s: not at all (${default})."`
 
-	aimed
-	Remote
+	clusterFlag
+	RemoteFlags
 }
 
 // Reload is the command that has a node read its files again.
 type Reload struct {
-	Remote
+	RemoteFlags
 }
 
-// aimed is the flag of commands that must not reach the nodes of another cluster.
-type aimed struct {
+// clusterFlag is the flag of commands that are refused by the nodes of any other cluster.
+type clusterFlag struct {
 	Cluster string `placeholder:"NAME" help:"Refuse unless the node asked belongs to this cluster, by its name or its id."`
 }
 
@@ -131,7 +131,7 @@ Examples:
 }
 
 // path adds to a path which cluster is meant, and other parameters.
-func (m aimed) path(path string, query url.Values) string {
+func (m clusterFlag) path(path string, query url.Values) string {
 	if m.Cluster != "" {
 		query.Set("cluster", m.Cluster)
 	}

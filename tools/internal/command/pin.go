@@ -42,8 +42,8 @@ Examples:
   quorate plugin pin --check cluster.yaml`
 }
 
-// pinned is the result for one plugin.
-type pinned struct {
+// pinResult is the result for one plugin, and the JSON form of the output about it.
+type pinResult struct {
 	Plugin string `json:"plugin"`
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
@@ -69,7 +69,7 @@ func (p *Pin) Run(s *Session) error {
 	if err != nil {
 		return RejectedError{p.File + ": " + err.Error()}
 	}
-	stale := slices.ContainsFunc(all, func(p pinned) bool { return !p.Same })
+	stale := slices.ContainsFunc(all, func(p pinResult) bool { return !p.Same })
 	if stale && !p.Check {
 		if err := replaceFile(p.File, apply(string(text), all)); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (p *Pin) Run(s *Session) error {
 	return nil
 }
 
-func (p *Pin) show(s *Session, all []pinned) error {
+func (p *Pin) show(s *Session, all []pinResult) error {
 	if s.JSON {
 		return s.PrintJSON(all)
 	}
@@ -107,7 +107,7 @@ func (p *Pin) show(s *Session, all []pinned) error {
 }
 
 // pins finds the plugins of a file, and the edits that pin them.
-func pins(path, text string) ([]pinned, error) {
+func pins(path, text string) ([]pinResult, error) {
 	if ext := filepath.Ext(path); ext == ".json" || ext == ".toml" {
 		return nil, fmt.Errorf("pins are written into YAML files only; put the output of sha256sum into sha256 by hand")
 	}
@@ -122,7 +122,7 @@ func pins(path, text string) ([]pinned, error) {
 	if section == nil {
 		return nil, nil
 	}
-	var all []pinned
+	var all []pinResult
 	for i := 0; i+1 < len(section.Content); i += 2 {
 		one, err := pinOf(filepath.Dir(path), text, section.Content[i], section.Content[i+1])
 		if err != nil {
@@ -133,12 +133,12 @@ func pins(path, text string) ([]pinned, error) {
 	return all, nil
 }
 
-func pinOf(dir, text string, name, plugin *yaml.Node) (pinned, error) {
+func pinOf(dir, text string, name, plugin *yaml.Node) (pinResult, error) {
 	path := valueOf(plugin, "path")
 	if path == nil {
-		return pinned{}, errors.New("has no path")
+		return pinResult{}, errors.New("has no path")
 	}
-	one := pinned{Plugin: name.Value, Path: path.Value}
+	one := pinResult{Plugin: name.Value, Path: path.Value}
 	if !filepath.IsAbs(one.Path) {
 		one.Path = filepath.Join(dir, one.Path)
 	}
@@ -169,7 +169,7 @@ func pinOf(dir, text string, name, plugin *yaml.Node) (pinned, error) {
 }
 
 // pinBeside adds a checksum to those of other platforms, behind the last of them.
-func pinBeside(one pinned, text string, list *yaml.Node) (pinned, error) {
+func pinBeside(one pinResult, text string, list *yaml.Node) (pinResult, error) {
 	if len(list.Content) == 0 {
 		return one, errors.New("sha256 is an empty list: take it out")
 	}
@@ -233,7 +233,7 @@ func checksum(path string) (string, error) {
 
 // apply makes the edits, the last one in the text first, so that the positions of the
 // others stay right.
-func apply(text string, all []pinned) string {
+func apply(text string, all []pinResult) string {
 	lines := strings.Split(text, "\n")
 	edits := make([]edit, 0, len(all))
 	for _, p := range all {

@@ -29,7 +29,7 @@ type Plugin struct {
 }
 
 // CheckPlugin is the command that tries a plugin out.
-type CheckPlugin struct{ Tried }
+type CheckPlugin struct{ PluginFlags }
 
 // Help is the text after the one-line help.
 func (*CheckPlugin) Help() string {
@@ -38,7 +38,7 @@ the checks of a node, hands it its settings, and has it decide a small example.
 Prints what it says about itself, what it decided, and how long that took. The
 exit status is 1 when anything is wrong: then what it has printed is shown.
 
-` + triedHelp + `
+` + pluginFlagsHelp + `
 
 Examples:
   quorate plugin check plugins/zoneaware
@@ -48,8 +48,8 @@ Examples:
   quorate --json plugin check plugins/zoneaware`
 }
 
-// tried is the result of trying a plugin, and the JSON form of the command's output.
-type tried struct {
+// checkResult is the result of trying a plugin out, and the JSON form of the output.
+type checkResult struct {
 	Path     string  `json:"path"`
 	SHA256   string  `json:"sha256"`
 	Name     string  `json:"name"`
@@ -96,7 +96,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 }
 
 // try starts a plugin, whose policy need not be known, and has it decide.
-func try(cfg plugins.Config, printed *host.Output) (tried, error) {
+func try(cfg plugins.Config, printed *host.Output) (checkResult, error) {
 	// One start is enough for a policy that is known, and for another one as many as there are policies.
 	limit := checkLimit + time.Duration(len(host.Policies()))*cfg.WithDefaults().StartTimeout
 	if cfg.Debug {
@@ -107,9 +107,9 @@ func try(cfg plugins.Config, printed *host.Output) (tried, error) {
 	began := time.Now()
 	p, err := trial.Open(ctx, cfg, printed)
 	if err != nil {
-		return tried{}, err
+		return checkResult{}, err
 	}
-	t := tried{Path: cfg.Path, Start: time.Since(began).Seconds()}
+	t := checkResult{Path: cfg.Path, Start: time.Since(began).Seconds()}
 	began = time.Now()
 	t.Decision, err = p.Try(ctx)
 	t.Took = time.Since(began).Seconds()

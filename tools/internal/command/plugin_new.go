@@ -39,8 +39,8 @@ Examples:
       --module git.example/plugins/inventory`
 }
 
-// made is the result of making a project, and the JSON form of the command's output.
-type made struct {
+// createdProject is a project that was written, and the JSON form of the output.
+type createdProject struct {
 	Dir      string   `json:"dir"`
 	Policy   string   `json:"policy"`
 	Language string   `json:"language"`
@@ -63,7 +63,7 @@ func (n *NewPlugin) Run(s *Session) error {
 	if err != nil {
 		return RejectedError{err.Error()}
 	}
-	m := made{Dir: cmp.Or(n.Dir, n.Name), Policy: n.Policy, Language: n.Lang}
+	m := createdProject{Dir: cmp.Or(n.Dir, n.Name), Policy: n.Policy, Language: n.Lang}
 	if err := scaffold.Write(m.Dir, files); err != nil {
 		return err
 	}

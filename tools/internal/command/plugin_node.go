@@ -17,7 +17,7 @@ import (
 
 // ListPlugins is the command that asks a node for its plugins.
 type ListPlugins struct {
-	Remote
+	RemoteFlags
 }
 
 // SwapPlugin is the command that has a node take over one plugin from its files.
@@ -34,7 +34,7 @@ type RestartPlugin struct {
 type pluginOperation struct {
 	Name string `arg:"" help:"The name of the plugin in the files of the node."`
 
-	Remote
+	RemoteFlags
 }
 
 // operationWait is how long a command waits for a node at least, which starts a process first

@@ -30,7 +30,7 @@ import (
 
 // TestPlugin is the command that tries a plugin out before a cluster asks it.
 type TestPlugin struct {
-	Tried
+	PluginFlags
 
 	Only       []string      `placeholder:"NAME" help:"Only the checks whose names begin so."`
 	For        time.Duration `default:"30s" help:"How long simulated clusters run, besides every fault."`
@@ -59,7 +59,7 @@ Each failure has a command that repeats it alone. The exit status is 1 if a chec
 fails, and 2 if there was no trial. A plugin that asks a service of its own needs
 that service. By default a trial takes one to three minutes.
 
-` + triedHelp + `
+` + pluginFlagsHelp + `
 
 Examples:
   quorate plugin test plugins/zoneaware
@@ -105,7 +105,7 @@ func (c *TestPlugin) Run(s *Session) error {
 	p := trial.Plugin{
 		Config: cfg, Printed: printed, Only: c.Only, Nodes: c.Nodes, Partitions: c.Partitions, For: c.For, Seed: c.Seed, Traces: c.Trace,
 		Kit: func(policy plugins.Policy, pattern string) []string {
-			return append(append([]string{"plugin", "kit"}, c.words()...), "--policy="+string(policy), "--parts="+pattern, "--calls="+strconv.Itoa(c.Calls))
+			return append(append([]string{"plugin", "kit"}, c.arguments()...), "--policy="+string(policy), "--parts="+pattern, "--calls="+strconv.Itoa(c.Calls))
 		},
 		Done: func(done trial.Check) { c.done(s, done) },
 	}
@@ -158,7 +158,7 @@ func said(w io.Writer, text string) {
 
 // repeat returns the command that repeats a check, with the flags that it was run with.
 func (c *TestPlugin) repeat(done trial.Check) string {
-	text := "quorate plugin test " + quoted(c.words())
+	text := "quorate plugin test " + quoted(c.arguments())
 	group, rest, _ := strings.Cut(done.Name, "/")
 	switch {
 	case group == "kit":
@@ -220,7 +220,7 @@ func writeTrial(path string, r trial.Report) error {
 // KitPlugin runs the conformance kit in this process, and prints what package testing prints
 // for tools. The command [TestPlugin] starts it.
 type KitPlugin struct {
-	Tried
+	PluginFlags
 
 	Policy string
 	Parts  string

@@ -15,7 +15,7 @@ import (
 // A check is repeated by the flags on which it depends, whatever their defaults are: a trace from a
 // file is no check without the file.
 func TestACheckIsRepeatedAsItWasRun(t *testing.T) {
-	c := &TestPlugin{Tried: Tried{File: "bin/x", Settings: "x.yaml"}, Nodes: 3, Calls: 500, Seed: 7, Trace: []string{"logs/rack7.txt"}}
+	c := &TestPlugin{PluginFlags: PluginFlags{File: "bin/x", Settings: "x.yaml"}, Nodes: 3, Calls: 500, Seed: 7, Trace: []string{"logs/rack7.txt"}}
 	for name, want := range map[string]string{
 		"start":                "",
 		"kit/Memory":           "--calls 500 ",

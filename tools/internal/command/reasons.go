@@ -29,7 +29,7 @@ func hosted(s sharding.ShardInfo) bool { return s.State == "serving" || s.State 
 
 // reasons asks why the shards are where they are of which ask says so, the first reasonsMost of them, and returns
 // how many there are besides. Shards of a former number of shards have no reasons: they end.
-func (r *Remote) reasons(list cluster.ShardList, ask func(sharding.ShardInfo) bool) (whys map[int]management.Explanation, more int, err error) {
+func (r *RemoteFlags) reasons(list cluster.ShardList, ask func(sharding.ShardInfo) bool) (whys map[int]management.Explanation, more int, err error) {
 	latest := latestLayout(list)
 	whys = map[int]management.Explanation{}
 	for _, s := range list.Shards {

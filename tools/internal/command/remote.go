@@ -22,16 +22,16 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// Commands that ask a node share the flags in [Remote]. A request is sent by a client
-// without proxies or redirects ([Remote.client]), and its answer or failure is put into
+// Commands that ask a node share the flags in [RemoteFlags]. A request is sent by a client
+// without proxies or redirects ([RemoteFlags.client]), and its answer or failure is put into
 // words for an operator.
 
 // answerBytesMax bounds how much of an answer is read: a node with 10,000 members sends a
 // tenth of it.
 const answerBytesMax = 32 << 20
 
-// Remote holds the flags of commands that ask a running node.
-type Remote struct {
+// RemoteFlags holds the flags of commands that ask a running node.
+type RemoteFlags struct {
 	Node        string        `default:"http://127.0.0.1:8080" placeholder:"URL" help:"The management address of a node, or unix:// and the path of its socket (${default})."`
 	Timeout     time.Duration `default:"5s" help:"How long to wait for the answer (${default})."`
 	Certificate string        `placeholder:"FILE" help:"Certificate to show to a node with TLS."`
@@ -39,7 +39,7 @@ type Remote struct {
 	Authorities string        `placeholder:"FILE" help:"Who may have signed the certificate of the node."`
 	TokenFile   string        `placeholder:"FILE" help:"File with the token of an operator."`
 
-	kept *kept // Nil: each request has a connection of its own.
+	kept *keptConnection // Nil: each request has a connection of its own.
 }
 
 const (
@@ -51,11 +51,11 @@ const (
 	tokenBytesMax = 4 << 10
 )
 
-// defaultNode is the default of [Remote.Node].
+// defaultNode is the default of [RemoteFlags.Node].
 const defaultNode = "http://127.0.0.1:8080"
 
 // use has the node asked that was named without the flag; "" for none.
-func (r *Remote) use(named string) error {
+func (r *RemoteFlags) use(named string) error {
 	switch {
 	case named == "":
 		return nil
@@ -70,7 +70,7 @@ func (r *Remote) use(named string) error {
 
 // get sends a GET for a path, decodes the answer into a value, and returns the raw answer
 // too.
-func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, error) {
+func (r *RemoteFlags) get(path string, query url.Values, into any) (json.RawMessage, error) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -78,17 +78,17 @@ func (r *Remote) get(path string, query url.Values, into any) (json.RawMessage, 
 }
 
 // operate sends a request that changes something on the node.
-func (r *Remote) operate(path, operation string, into any) (json.RawMessage, error) {
+func (r *RemoteFlags) operate(path, operation string, into any) (json.RawMessage, error) {
 	return r.tell(path, operation, http.NoBody, into)
 }
 
 // tell sends a request that changes something on the node, with a body.
-func (r *Remote) tell(path, operation string, body io.Reader, into any) (json.RawMessage, error) {
+func (r *RemoteFlags) tell(path, operation string, body io.Reader, into any) (json.RawMessage, error) {
 	return r.ask(http.MethodPost, path, http.Header{management.OperatorHeader: {operation}}, body, into)
 }
 
 // ask sends a request, decodes the answer into a value, and returns the raw answer too.
-func (r *Remote) ask(method, target string, header http.Header, body io.Reader, into any) (json.RawMessage, error) {
+func (r *RemoteFlags) ask(method, target string, header http.Header, body io.Reader, into any) (json.RawMessage, error) {
 	status, text, err := r.send(method, target, header, body)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (r *Remote) ask(method, target string, header http.Header, body io.Reader, 
 
 // send sends a request, and returns the status and the text of the answer, of which there is one byte too
 // much if it is longer than answers are.
-func (r *Remote) send(method, target string, header http.Header, body io.Reader) (status int, text []byte, err error) {
+func (r *RemoteFlags) send(method, target string, header http.Header, body io.Reader) (status int, text []byte, err error) {
 	base, err := r.base()
 	if err != nil {
 		return 0, nil, err
@@ -147,7 +147,7 @@ type refusedError struct {
 func (r *refusedError) Error() string { return r.text }
 
 // identify shows the token of an operator, if there is one.
-func (r *Remote) identify(request *http.Request) error {
+func (r *RemoteFlags) identify(request *http.Request) error {
 	if r.TokenFile == "" {
 		return nil
 	}
@@ -190,7 +190,7 @@ func read(base string, status int, text []byte, into any) (json.RawMessage, erro
 }
 
 // base returns the URL of the node without a path.
-func (r *Remote) base() (string, error) {
+func (r *RemoteFlags) base() (string, error) {
 	text := r.Node
 	if strings.HasPrefix(text, unixScheme) {
 		return "http://localhost", nil // The name is that of this machine, where the socket is.
@@ -206,7 +206,7 @@ func (r *Remote) base() (string, error) {
 }
 
 // client returns a client that connects directly to the node.
-func (r *Remote) client() (*http.Client, error) {
+func (r *RemoteFlags) client() (*http.Client, error) {
 	if r.Timeout <= 0 {
 		return nil, RejectedError{Text: fmt.Sprintf("-timeout %v is not above 0", r.Timeout)}
 	}
@@ -231,7 +231,7 @@ func (r *Remote) client() (*http.Client, error) {
 }
 
 // security reads the files of the client's certificate.
-func (r *Remote) security() (*tls.Config, error) {
+func (r *RemoteFlags) security() (*tls.Config, error) {
 	if r.Certificate == "" || r.Key == "" || r.Authorities == "" {
 		return nil, errors.New("-certificate, -key and -authorities go together")
 	}
@@ -251,7 +251,7 @@ func (r *Remote) security() (*tls.Config, error) {
 }
 
 // unreachable says why there is no answer.
-func (r *Remote) unreachable(base string, err error) error {
+func (r *RemoteFlags) unreachable(base string, err error) error {
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return fmt.Errorf("no answer from %s within %v", base, r.Timeout)
 	}

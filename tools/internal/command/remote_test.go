@@ -36,7 +36,7 @@ func remote(args ...string) (status int, stdout, stderr string) {
 		{Name: "decisions", Help: "Decisions", Args: &command.Decisions{}},
 		{Name: "form", Help: "Form", Args: command.NewForm(strings.NewReader("yes\n"), false)},
 		{Name: "members", Help: "Members", Args: &command.Members{}},
-		{Name: "why", Help: "Why", Args: &command.Why{}},
+		{Name: "why", Help: "Why", Args: &command.WhyCommand{}},
 	}}, args...)
 }
 

@@ -37,21 +37,21 @@ type listing struct {
 	Prefix string `arg:"" optional:"" help:"How the names begin."`
 	Limit  int    `default:"100" help:"The most names to print, 1 to 10000 (${default})."`
 
-	Remote
+	RemoteFlags
 }
 
 // FindService is the command that asks a node where a service is.
 type FindService struct {
 	Name string `arg:"" help:"The name of a service."`
 
-	Remote
+	RemoteFlags
 }
 
 // WhyService is the command that asks a node what is registered under a name.
 type WhyService struct {
 	Name string `arg:"" help:"The name of a service."`
 
-	Remote
+	RemoteFlags
 }
 
 // Topics is the command for topics.
@@ -69,7 +69,7 @@ type NamesOfTopics struct {
 type WhyTopic struct {
 	Topic string `arg:"" help:"The name of a topic."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.

@@ -20,8 +20,8 @@ type ShutdownCluster struct {
 	PrepareOnly bool          `help:"Wait until all members are ready, and have none leave."`
 	Wait        time.Duration `default:"2m" help:"How long to wait for each of the two steps; 0s: do not wait, and only prepare (${default})."`
 
-	aimed
-	Remote
+	clusterFlag
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.
@@ -88,7 +88,7 @@ func (c *ShutdownCluster) finish(s *Session, of management.ClusterShutdown) (out
 		return gossip.Ready.String(), nil
 	}
 	fmt.Fprintln(s.Stderr, "all are ready, and leave")
-	leave := Leave{Member: of.Self, aimed: c.aimed, Remote: c.Remote}
+	leave := Leave{Member: of.Self, clusterFlag: c.clusterFlag, RemoteFlags: c.RemoteFlags}
 	var left management.LeaveAnswer
 	if _, err := c.operate(c.path("/v1/members/"+segment(of.Self)+"/leave", url.Values{}), management.LeaveOperation, &left); err != nil {
 		return "", err

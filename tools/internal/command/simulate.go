@@ -20,13 +20,13 @@ import (
 	"github.com/quorate/quorate/tools/internal/picture"
 )
 
-// A run is started from the flags or from a recording ([Simulate.Run]), with its trace
+// A run is started from the flags or from a recording ([Simulation.Run]), with its trace
 // and its recording going to files or to the output ([create]), and its result printed as
 // JSON or as figures. Scenarios of sharding and of distributed data are run by
-// [Simulate.runComponent]; every fault of a family is tried by [Simulate.exhaust].
+// [Simulation.runComponent]; every fault of a family is tried by [Simulation.exhaust].
 
-// Simulate is the command that runs a cluster in virtual time.
-type Simulate struct {
+// Simulation is the command that runs a cluster in virtual time.
+type Simulation struct {
 	Nodes    int           `default:"7" help:"How many nodes, 1 to 10000."`
 	Seed     uint64        `default:"1" help:"What decides everything that is random. Equal seeds print equal bytes."`
 	Scenario string        `default:"chaos" help:"What is done to the cluster."`
@@ -36,11 +36,11 @@ type Simulate struct {
 	Record   string        `type:"path" placeholder:"FILE" help:"Write what strategies are asked and answer to this file."`
 	Replay   string        `type:"path" placeholder:"FILE" help:"Repeat the run of a recording, with its answers: nobody is asked. The arguments are those of the recording."`
 
-	Exhaustive `embed:""`
+	ExhaustiveFlags `embed:""`
 }
 
 // Help is the text after the one-line help.
-func (*Simulate) Help() string {
+func (*Simulation) Help() string {
 	var names strings.Builder
 	for _, s := range scenario.All() {
 		fmt.Fprintf(&names, "  %-15s %s\n", s.Name, s.About)
@@ -88,11 +88,11 @@ const gcPercent = 300
 const traceBuffer = 1 << 20
 
 // Run runs the scenario.
-func (c *Simulate) Run(s *Session) error {
+func (c *Simulation) Run(s *Session) error {
 	if s.JSON && c.Trace == "-" {
 		return RejectedError{Text: "--json and -trace - both want the standard output: write the trace to a file"}
 	}
-	if c.Exhaustive.Exhaustive != 0 {
+	if c.Exhaustive != 0 {
 		return c.exhaust(s)
 	}
 	if c.Record != "" && c.Replay != "" {
@@ -118,10 +118,10 @@ func (c *Simulate) Run(s *Session) error {
 		return errors.Join(err, trace.close())
 	}
 	options.Trace, options.Record = trace.writer(), recording.writer()
-	var painter *picture.Painter
+	var observer *picture.Observer
 	if c.HTML != "" {
-		painter = picture.New(shardingsim.Hosted)
-		options.Begin = painter.Begin
+		observer = picture.New(shardingsim.Hosted)
+		options.Begin = observer.Begin
 	}
 	if terminal(s.Stderr) {
 		options.Progress = progress(s.Stderr)
@@ -137,8 +137,8 @@ func (c *Simulate) Run(s *Session) error {
 	}
 	violation := (*simulation.Failure)(nil)
 	broken := errors.As(err, &violation)
-	if painter != nil && painter.Seen() && (err == nil || broken) {
-		if err := c.draw(painter, err); err != nil {
+	if observer != nil && observer.Seen() && (err == nil || broken) {
+		if err := c.draw(observer, err); err != nil {
 			return RejectedError{Text: err.Error()}
 		}
 	}
@@ -154,8 +154,8 @@ func (c *Simulate) Run(s *Session) error {
 }
 
 // draw writes the page of a run.
-func (c *Simulate) draw(painter *picture.Painter, err error) error {
-	run := painter.Finish(err)
+func (c *Simulation) draw(observer *picture.Observer, err error) error {
+	run := observer.Finish(err)
 	run.Recorded = c.Replay != ""
 	return run.Write(c.HTML)
 }
@@ -219,37 +219,37 @@ func progress(w io.Writer) func(now, of time.Duration) {
 	}
 }
 
-// simulated is the JSON form of a run.
-type simulated struct {
-	OK        bool                  `json:"ok"`
-	Scenario  string                `json:"scenario"`
-	Seed      uint64                `json:"seed"`
-	Nodes     int                   `json:"nodes,omitempty"`
-	Virtual   string                `json:"virtual,omitempty"`
-	Settled   string                `json:"settled,omitempty"`
-	Members   int                   `json:"members,omitempty"`
-	Faults    []simulation.Injected `json:"faults,omitempty"`
-	Fenced    int                   `json:"fenced,omitempty"`
-	Steps     uint64                `json:"steps,omitempty"`
-	Sent      uint64                `json:"sent,omitempty"`
-	Lost      uint64                `json:"lost,omitempty"`
-	Refused   uint64                `json:"refused,omitempty"`
-	Codec     uint64                `json:"codec,omitempty"`
-	Checked   int                   `json:"checked,omitempty"`
-	Calls     uint64                `json:"calls,omitempty"`
-	Fates     []simulation.Injected `json:"fates,omitempty"`
-	Lines     uint64                `json:"lines,omitempty"`
-	Trace     string                `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
-	Violation string                `json:"violation,omitempty"`
-	Replay    string                `json:"replay"`
+// runReport is the result of a run in JSON.
+type runReport struct {
+	OK        bool                    `json:"ok"`
+	Scenario  string                  `json:"scenario"`
+	Seed      uint64                  `json:"seed"`
+	Nodes     int                     `json:"nodes,omitempty"`
+	Virtual   string                  `json:"virtual,omitempty"`
+	Settled   string                  `json:"settled,omitempty"`
+	Members   int                     `json:"members,omitempty"`
+	Faults    []simulation.FaultCount `json:"faults,omitempty"`
+	Fenced    int                     `json:"fenced,omitempty"`
+	Steps     uint64                  `json:"steps,omitempty"`
+	Sent      uint64                  `json:"sent,omitempty"`
+	Lost      uint64                  `json:"lost,omitempty"`
+	Refused   uint64                  `json:"refused,omitempty"`
+	Codec     uint64                  `json:"codec,omitempty"`
+	Checked   int                     `json:"checked,omitempty"`
+	Calls     uint64                  `json:"calls,omitempty"`
+	Fates     []simulation.FaultCount `json:"fates,omitempty"`
+	Lines     uint64                  `json:"lines,omitempty"`
+	Trace     string                  `json:"trace,omitempty"` // Hash over the trace, in hexadecimal.
+	Violation string                  `json:"violation,omitempty"`
+	Replay    string                  `json:"replay"`
 }
 
-func passed(r scenario.Result) simulated {
-	return simulated{
+func passed(r scenario.Result) runReport {
+	return runReport{
 		OK: true, Scenario: r.Scenario, Seed: r.Seed, Nodes: r.Nodes,
 		Virtual: r.Virtual.String(), Settled: settled(r), Members: r.Members,
 		Faults: r.Faults, Fenced: r.Fences, Steps: r.Stats.Steps, Sent: r.Stats.Sent, Lost: r.Stats.Lost,
-		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Fates, Lines: r.Lines,
+		Refused: r.Stats.Refused, Codec: r.Stats.Codec, Checked: r.Checked, Calls: r.Stats.Calls, Fates: r.Outcomes, Lines: r.Lines,
 		Trace: fmt.Sprintf("%016x", r.Hash), Replay: r.Replay,
 	}
 }
@@ -263,9 +263,9 @@ func settled(r scenario.Result) string {
 }
 
 // violated reports a broken invariant.
-func (c *Simulate) violated(s *Session, violation *simulation.Failure) error {
+func (c *Simulation) violated(s *Session, violation *simulation.Failure) error {
 	if s.JSON {
-		report := simulated{
+		report := runReport{
 			Scenario: c.Scenario, Seed: violation.Seed, Nodes: c.Nodes, Virtual: violation.At.String(),
 			Violation: violation.Err.Error(), Replay: violation.Replay(),
 		}
@@ -282,7 +282,7 @@ func (c *Simulate) violated(s *Session, violation *simulation.Failure) error {
 }
 
 // print writes the figures of a run, and the verdict as the last line.
-func (c *Simulate) print(s *Session, r scenario.Result) error {
+func (c *Simulation) print(s *Session, r scenario.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d nodes, scenario %s, seed %d\n\n", r.Nodes, r.Scenario, r.Seed)
 	var unknown []string
@@ -312,7 +312,7 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 		}
 	}
 	writeCounts(&b, "faults", r.Faults)
-	writeCounts(&b, "fates of calls", r.Fates)
+	writeCounts(&b, "fates of calls", r.Outcomes)
 	fmt.Fprintf(&b, "\nrepeat: %s\n", r.Replay)
 	fmt.Fprintf(&b, "%s seed=%d nodes=%d trace=%016x\n", s.Paint(32, "ok"), r.Seed, r.Nodes, r.Hash)
 	_, err := io.WriteString(s.Stdout, b.String())
@@ -321,7 +321,7 @@ func (c *Simulate) print(s *Session, r scenario.Result) error {
 
 // writeCounts lists how often each fault struck, or each outcome of a call occurred, in
 // lines that fit a terminal.
-func writeCounts(b *strings.Builder, what string, counts []simulation.Injected) {
+func writeCounts(b *strings.Builder, what string, counts []simulation.FaultCount) {
 	if len(counts) == 0 {
 		return
 	}

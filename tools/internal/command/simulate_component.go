@@ -30,7 +30,7 @@ func components() []simulation.Scenario {
 }
 
 // run runs the scenario of its name, or the recorded one.
-func (c *Simulate) run(o scenario.Options) (scenario.Result, error) {
+func (c *Simulation) run(o scenario.Options) (scenario.Result, error) {
 	all := components()
 	if i := slices.IndexFunc(all, func(s simulation.Scenario) bool { return s.Name == o.Scenario }); i >= 0 && o.Replay == nil {
 		return c.runComponent(all[i], o)
@@ -39,7 +39,7 @@ func (c *Simulate) run(o scenario.Options) (scenario.Result, error) {
 }
 
 // runComponent runs a scenario of sharding, of distributed data, of clients or of locations.
-func (c *Simulate) runComponent(s simulation.Scenario, o scenario.Options) (result scenario.Result, err error) {
+func (c *Simulation) runComponent(s simulation.Scenario, o scenario.Options) (result scenario.Result, err error) {
 	switch {
 	case o.Nodes < soak.NodesLeast || o.Nodes > soakNodesMost:
 		return result, fmt.Errorf("scenario: %d nodes: want %d to %d for %s", o.Nodes, soak.NodesLeast, soakNodesMost, s.Name)
@@ -66,6 +66,6 @@ func (c *Simulate) runComponent(s simulation.Scenario, o scenario.Options) (resu
 	}
 	return scenario.Result{
 		Scenario: s.Name, Seed: o.Seed, Nodes: o.Nodes, Virtual: w.Now(), Members: len(w.Nodes()), Stats: w.Stats(),
-		Lines: w.Trace().Count(), Hash: w.Trace().Hash(), Faults: w.Injected(), Fates: w.Strategies().Fates(), Replay: w.Replay(),
+		Lines: w.Trace().Count(), Hash: w.Trace().Hash(), Faults: w.Injected(), Outcomes: w.Strategies().Outcomes(), Replay: w.Replay(),
 	}, nil
 }

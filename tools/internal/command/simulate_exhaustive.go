@@ -23,13 +23,13 @@ import (
 	"github.com/quorate/quorate/tools/internal/page"
 )
 
-// What a downing strategy comes to, fault by fault: the strategy is a built-in one, or that of
-// a plugin ([Exhaustive.loaded]); the table is printed for people ([printTable]), as JSON, or
+// What a downing strategy decides, fault by fault: the strategy is a built-in one, or that of
+// a plugin ([ExhaustiveFlags.loaded]); the table is printed for people ([printTable]), as JSON, or
 // written as a page ([writePage]).
 
-// Exhaustive are the flags of simulate by which a downing strategy is tried out on every fault
+// ExhaustiveFlags are the flags of simulate by which a downing strategy is tried out on every fault
 // of a family.
-type Exhaustive struct {
+type ExhaustiveFlags struct {
 	Exhaustive int            `placeholder:"NODES" help:"Instead of a scenario, run a downing strategy through every fault of each family, on 2 to 6 nodes."`
 	Downing    string         `default:"keep-majority" help:"The strategy: a built-in one, or the executable of a plugin."`
 	Lease      bool           `help:"Give the nodes a lease store, as lease-majority needs one, and run the families about it too."`
@@ -62,7 +62,7 @@ Families:
 }
 
 // exhaust runs the cases.
-func (c *Simulate) exhaust(s *Session) error {
+func (c *Simulation) exhaust(s *Session) error {
 	if c.Trace != "" && c.Case == 0 {
 		return RejectedError{Text: "-trace is for one case: name it by -case"}
 	}
@@ -76,7 +76,7 @@ func (c *Simulate) exhaust(s *Session) error {
 	if err != nil {
 		return errors.Join(err, end())
 	}
-	o := outcomes.Options{Nodes: c.Exhaustive.Exhaustive, Strategy: strategy, Families: c.Family, Roles: c.Role, Case: c.Case}
+	o := outcomes.Options{Nodes: c.Exhaustive, Strategy: strategy, Families: c.Family, Roles: c.Role, Case: c.Case}
 	if trace != nil {
 		o.Trace = trace.writer()
 	}
@@ -98,7 +98,7 @@ func (c *Simulate) exhaust(s *Session) error {
 }
 
 // report prints what came of the cases.
-func (c *Exhaustive) report(s *Session, table outcomes.Table, err error) error {
+func (c *ExhaustiveFlags) report(s *Session, table outcomes.Table, err error) error {
 	var broken *outcomes.CaseError
 	switch {
 	case errors.Is(err, outcomes.ErrOptions):
@@ -126,7 +126,7 @@ func (c *Exhaustive) report(s *Session, table outcomes.Table, err error) error {
 }
 
 // lease is the flag of the lease store, where it was given.
-func (c *Exhaustive) lease() string {
+func (c *ExhaustiveFlags) lease() string {
 	if c.Lease {
 		return " -lease"
 	}
@@ -149,7 +149,7 @@ func ending(o outcomes.Outcome) string {
 }
 
 // strategy returns the strategy of a name, or that of a plugin, and a function that ends it.
-func (c *Exhaustive) strategy(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
+func (c *ExhaustiveFlags) strategy(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
 	switch {
 	case c.Lease && c.Downing != outcomes.LeaseMajority:
 		return s, nil, fmt.Errorf("-lease is for %s, and %s asks for no lease", outcomes.LeaseMajority, c.Downing)
@@ -169,7 +169,7 @@ func (c *Exhaustive) strategy(ctx context.Context) (s outcomes.Strategy, end fun
 
 // builtIn returns a built-in strategy, with the parameters of a configuration file if one is
 // given.
-func (c *Exhaustive) builtIn() (outcomes.Strategy, error) {
+func (c *ExhaustiveFlags) builtIn() (outcomes.Strategy, error) {
 	cfg := outcomes.DefaultConfig()
 	if c.Settings != "" {
 		file, err := config.Load(c.Settings)
@@ -189,7 +189,7 @@ func (c *Exhaustive) builtIn() (outcomes.Strategy, error) {
 }
 
 // loaded returns the strategy of a plugin, which runs until end is called.
-func (c *Exhaustive) loaded(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
+func (c *ExhaustiveFlags) loaded(ctx context.Context) (s outcomes.Strategy, end func() error, err error) {
 	cfg := plugins.Default()
 	cfg.Unpinned, cfg.Policy = true, plugins.Downing
 	if cfg.Path, err = filepath.Abs(c.Downing); err != nil {

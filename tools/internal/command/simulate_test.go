@@ -19,7 +19,7 @@ import (
 func simulate(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	program := command.Program{Name: "quorate", Commands: []command.Command{
-		{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulate{}},
+		{Name: "simulate", Help: "Run a cluster in virtual time and check its invariants", Args: &command.Simulation{}},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 	}}
 	return output(program, append([]string{"simulate"}, args...)...)

@@ -20,7 +20,7 @@ import (
 type Top struct {
 	Every time.Duration `default:"2s" help:"The pause between two looks, 100ms to 1m (${default})."`
 
-	Remote
+	RemoteFlags
 
 	keyboard *os.File
 }
@@ -62,7 +62,7 @@ func (c *Top) Run(s *Session) error {
 	if err := c.makesSense(); err != nil {
 		return err
 	}
-	_, err := tea.NewProgram(top.New(source{&c.Remote}, c.Node, c.Every, time.Now), tea.WithInput(c.keyboard), tea.WithOutput(out)).Run()
+	_, err := tea.NewProgram(top.New(source{&c.RemoteFlags}, c.Node, c.Every, time.Now), tea.WithInput(c.keyboard), tea.WithOutput(out)).Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (c *Top) makesSense() error {
 
 // once prints one look.
 func (c *Top) once(s *Session) error {
-	got, err := top.Gather(source{&c.Remote}, time.Now)
+	got, err := top.Gather(source{&c.RemoteFlags}, time.Now)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (c *Top) once(s *Session) error {
 }
 
 // source asks a node for what is shown.
-type source struct{ remote *Remote }
+type source struct{ remote *RemoteFlags }
 
 // Get asks for a path with an answer in JSON.
 func (s source) Get(path string, query url.Values, into any) error {

@@ -12,21 +12,21 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// The command asks about an entity or a shard ([Why.Run]) and prints its explanation with its history, or about the
-// cluster ([Why.cluster]) and prints the findings of the node.
+// The command asks about an entity or a shard ([WhyCommand.Run]) and prints its explanation with its history, or
+// about the cluster ([WhyCommand.cluster]) and prints the findings of the node.
 
-// Why is the command that asks a node where an entity or a shard lives, and why
+// WhyCommand is the command that asks a node where an entity or a shard lives, and why
 // there.
-type Why struct {
+type WhyCommand struct {
 	Entity string  `arg:"" optional:"" help:"The id of an entity; or cluster, without a kind."`
 	Kind   *string `help:"The kind of the entity, as the program names it."`
 	Shard  *int    `help:"Ask for this shard in place of an entity."`
 
-	Remote
+	RemoteFlags
 }
 
 // Help is the text after the one-line help.
-func (*Why) Help() string {
+func (*WhyCommand) Help() string {
 	return `Prints where an entity lives: its shard, the node that hosts it, since when, by
 which decision and why, what is waited for, and where it was before. A node knows
 the homes; the coordinator of the kind, which the answer names, knows the reasons.
@@ -45,7 +45,7 @@ Examples:
 }
 
 // Run asks the node, and prints the answer.
-func (c *Why) Run(s *Session) error {
+func (c *WhyCommand) Run(s *Session) error {
 	switch {
 	case c.Kind == nil && c.Entity == "cluster" && c.Shard == nil:
 		return c.cluster(s)
@@ -78,7 +78,7 @@ func (c *Why) Run(s *Session) error {
 }
 
 // cluster asks why the cluster is as it is.
-func (c *Why) cluster(s *Session) error {
+func (c *WhyCommand) cluster(s *Session) error {
 	var got management.ClusterReasons
 	raw, err := c.get("/v1/why", nil, &got)
 	if err != nil {
@@ -114,7 +114,7 @@ func clipped(text string) string {
 func segment(text string) string { return strings.ReplaceAll(url.PathEscape(text), ".", "%2E") }
 
 // print writes the explanation for people.
-func (c *Why) print(s *Session, e management.Explanation) {
+func (c *WhyCommand) print(s *Session, e management.Explanation) {
 	w := s.Stdout
 	field(w, "kind", e.Kind)
 	field(w, "entity", e.Entity)
@@ -155,7 +155,7 @@ func (c *Why) print(s *Session, e management.Explanation) {
 }
 
 // printMove writes one change of home.
-func (c *Why) printMove(s *Session, m management.Move) {
+func (c *WhyCommand) printMove(s *Session, m management.Move) {
 	const indent = 24
 	from, to := m.From, m.To
 	if from == "" {

@@ -157,7 +157,7 @@ func (r *renderer) run(line string) (string, error) {
 	}
 	var out, errs bytes.Buffer
 	program := command.Program{Name: "quorate", Commands: []command.Command{
-		{Name: "simulate", Help: "Run a cluster in virtual time", Args: &command.Simulate{}},
+		{Name: "simulate", Help: "Run a cluster in virtual time", Args: &command.Simulation{}},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 	}}
 	if status := program.Run(args, &out, &errs); status != command.StatusOK {

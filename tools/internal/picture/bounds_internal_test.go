@@ -20,11 +20,11 @@ import (
 func TestTrackKeepsTheValuesWhateverItLeavesOut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(2, 20).Draw(t, "most")
-		track := newTrack(most)
-		truth := make(map[what]int)
-		var times []map[what]int // The values after each moment.
+		track := newChangeHistory(most)
+		truth := make(map[valueKey]int)
+		var times []map[valueKey]int // The values after each moment.
 		for at := range rapid.IntRange(1, 100).Draw(t, "moments") {
-			w := what{kindView, rapid.IntRange(0, 2).Draw(t, "a"), rapid.IntRange(0, 2).Draw(t, "b")}
+			w := valueKey{kindView, rapid.IntRange(0, 2).Draw(t, "a"), rapid.IntRange(0, 2).Draw(t, "b")}
 			v := rapid.IntRange(0, 2).Draw(t, "v")
 			track.set(int64(at), w, v)
 			put(truth, w, v)
@@ -35,10 +35,10 @@ func TestTrackKeepsTheValuesWhateverItLeavesOut(t *testing.T) {
 			t.Fatalf("%d changes are kept", len(track.kept))
 		}
 		for at := int(track.from); at < len(times); at++ {
-			got := make(map[what]int)
+			got := make(map[valueKey]int)
 			for _, c := range list {
 				if c[0] <= int64(at) {
-					put(got, what{int(c[1]), int(c[2]), int(c[3])}, int(c[4]))
+					put(got, valueKey{int(c[1]), int(c[2]), int(c[3])}, int(c[4]))
 				}
 			}
 			if fmt.Sprint(got) != fmt.Sprint(times[at]) {
@@ -49,9 +49,9 @@ func TestTrackKeepsTheValuesWhateverItLeavesOut(t *testing.T) {
 }
 
 func TestArrowsOfEveryKindAndSecondAreKeptAndTheLastOnes(t *testing.T) {
-	a := newArrows(100, 10)
+	a := newDrawnMessages(100, 10)
 	for i := range 10_000 {
-		a.add(arrow{sent: int64(i) * 1000, kind: i % 3}) // A thousand in each of ten seconds.
+		a.add(drawnMessage{sent: int64(i) * 1000, kind: i % 3}) // A thousand in each of ten seconds.
 	}
 	list := a.list()
 	require.LessOrEqual(t, len(list), 110)
@@ -64,7 +64,7 @@ func TestArrowsOfEveryKindAndSecondAreKeptAndTheLastOnes(t *testing.T) {
 		require.GreaterOrEqual(t, m[0], int64(9_990_000))
 	}
 	for range 1000 { // More seconds than room.
-		a.add(arrow{sent: int64(a.all) * 1_000_000})
+		a.add(drawnMessage{sent: int64(a.all) * 1_000_000})
 	}
 	require.LessOrEqual(t, len(a.list()), 110)
 	require.Equal(t, 1, a.few)

@@ -16,28 +16,28 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// A painter observes nodes ([Painter.observe]), messages ([Painter.passes]) and what the script does
-// ([Painter.says]), and looks at the whole world in each second and after each change from outside
-// ([Painter.look]). What it has seen is a [Run], in the form in which the page reads it.
+// An observer observes nodes ([Observer.observe]), messages ([Observer.observeMessage]) and what the script does
+// ([Observer.observeScript]), and looks at the whole world in each second and after each change from outside
+// ([Observer.inspect]). What it has seen is a [Run], in the form in which the page reads it.
 
 // The bounds of a run.
 const (
-	lanesMost   = 48     // A view of all by all is a table of 48 by 48 at most.
-	changesMost = 40_000 // Some 25 bytes each.
-	arrowsMost  = 12_000
-	lastMost    = 2_000
-	marksMost   = 4_000
-	textMost    = 240 // Bytes of a text.
-	kindsMost   = 60
-	ratesMost   = 3_600 // Buckets of messages, of a second or more.
-	tailMost    = 60    // Lines of the trace.
+	lanesMost    = 48     // A view of all by all is a table of 48 by 48 at most.
+	changesMost  = 40_000 // Some 25 bytes each.
+	messagesMost = 12_000
+	lastMost     = 2_000
+	marksMost    = 4_000
+	textMost     = 240 // Bytes of a text.
+	kindsMost    = 60
+	ratesMost    = 3_600 // Buckets of messages, of a second or more.
+	tailMost     = 60    // Lines of the trace.
 )
 
 // watchEvery is how often at most lanes are looked at between the seconds, for the ends of standings.
 const watchEvery = 50 * time.Millisecond
 
-// Painter sees a run. Make one with [New].
-type Painter struct {
+// Observer observes a run, and makes a [Run] of it. Make one with [New].
+type Observer struct {
 	world  *simulation.World
 	hosted func(*simulation.Node) []uint32
 
@@ -48,52 +48,52 @@ type Painter struct {
 	states []*gossip.State         // By lane: the state that it has published last.
 	shards [][]uint32              // By lane: what it hosts.
 
-	changes *track
-	arrows  *arrows
-	marks   marks
-	rates   rates
-	kinds   []Kind
-	types   map[reflect.Type]int
+	changes  *changeHistory
+	messages *drawnMessages
+	marks    marks
+	rates    rates
+	kinds    []Kind
+	types    map[reflect.Type]int
 
 	changed time.Duration // The last change from outside that was looked at.
 	looked  time.Duration
 }
 
-// New returns a painter. Hosted returns the shards that a node hosts; nil if nothing does.
-func New(hosted func(*simulation.Node) []uint32) *Painter {
-	return &Painter{
+// New returns an observer. Hosted returns the shards that a node hosts; nil if nothing does.
+func New(hosted func(*simulation.Node) []uint32) *Observer {
+	return &Observer{
 		hosted: hosted, lanes: make(map[gossip.Address]int), strays: make(map[gossip.Address]bool), types: make(map[reflect.Type]int),
-		changes: newTrack(changesMost), arrows: newArrows(arrowsMost, lastMost), marks: newMarks(marksMost), rates: rates{width: 1},
+		changes: newChangeHistory(changesMost), messages: newDrawnMessages(messagesMost, lastMost), marks: newMarks(marksMost), rates: rates{width: 1},
 	}
 }
 
-// Begin has the painter observe a world.
-func (p *Painter) Begin(w *simulation.World) {
+// Begin has the observer observe a world.
+func (p *Observer) Begin(w *simulation.World) {
 	p.world = w
 	w.Observe(p.observe)
-	w.Listen(p.says)
-	w.Network().Observe(p.passes)
+	w.Listen(p.observeScript)
+	w.Network().Observe(p.observeMessage)
 	w.Check(p)
 }
 
 // Seen reports whether the run has had a world.
-func (p *Painter) Seen() bool { return p.world != nil }
+func (p *Observer) Seen() bool { return p.world != nil }
 
 // Stepped does nothing.
-func (p *Painter) Stepped(*simulation.World, *simulation.Node) error { return nil }
+func (p *Observer) Stepped(*simulation.World, *simulation.Node) error { return nil }
 
 // Second looks at the world.
-func (p *Painter) Second(*simulation.World) error {
-	p.look()
+func (p *Observer) Second(*simulation.World) error {
+	p.inspect()
 	return nil
 }
 
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
-func (p *Painter) now() int64 { return micros(p.world.Now()) }
+func (p *Observer) now() int64 { return micros(p.world.Now()) }
 
 // lane returns the lane of an address, which it makes if there is room; -1 without one.
-func (p *Painter) lane(a gossip.Address) int {
+func (p *Observer) lane(a gossip.Address) int {
 	if i, ok := p.lanes[a]; ok {
 		return i
 	}
@@ -109,15 +109,15 @@ func (p *Painter) lane(a gossip.Address) int {
 	return i
 }
 
-func (p *Painter) set(kind, a, b, v int) { p.changes.set(p.now(), what{kind, a, b}, v) }
+func (p *Observer) set(kind, a, b, v int) { p.changes.set(p.now(), valueKey{kind, a, b}, v) }
 
-func (p *Painter) observe(o simulation.Observation) {
+func (p *Observer) observe(o simulation.Observation) {
 	i := p.lane(o.Node.ID().Address)
 	if i < 0 {
 		return
 	}
 	switch e := o.Event.(type) {
-	case simulation.Began:
+	case simulation.Started:
 		p.set(kindLife, i, 0, 1)
 		p.marks.add(p.now(), markBegan, i, "began, generation "+fmt.Sprint(o.Node.Generation()))
 	case simulation.Ended:
@@ -136,7 +136,7 @@ func (p *Painter) observe(o simulation.Observation) {
 	}
 }
 
-func (p *Painter) ended(i int, why string) {
+func (p *Observer) ended(i int, why string) {
 	p.set(kindLife, i, 0, 0)
 	p.marks.add(p.now(), markEnded, i, "ended: "+why)
 	p.until[i], p.states[i] = 0, nil
@@ -150,7 +150,7 @@ func (p *Painter) ended(i int, why string) {
 }
 
 // viewed notes how a node sees the members.
-func (p *Painter) viewed(i int, e component.Changed) {
+func (p *Observer) viewed(i int, e component.Changed) {
 	agreed := 0
 	if e.Converged {
 		agreed = 1
@@ -193,7 +193,7 @@ func statusOf(s *gossip.State, a gossip.Address, n *simulation.Node, lost []goss
 }
 
 // hosts notes whether a node may host, by its own clock.
-func (p *Painter) hosts(i int, n *simulation.Node) {
+func (p *Observer) hosts(i int, n *simulation.Node) {
 	v := 0
 	if n != nil && n.Alive() && n.Now().Mono <= p.until[i] && p.until[i] != 0 {
 		v = 1
@@ -201,11 +201,11 @@ func (p *Painter) hosts(i int, n *simulation.Node) {
 	p.set(kindHosts, i, 0, v)
 }
 
-// says notes what the script does.
-func (p *Painter) says(text string) { p.marks.add(p.now(), markScript, -1, text) }
+// observeScript notes what the script does.
+func (p *Observer) observeScript(text string) { p.marks.add(p.now(), markScript, -1, text) }
 
-// passes notes a message, and a change from outside that was just made.
-func (p *Painter) passes(m simulation.Passage) {
+// observeMessage notes a message, and a change from outside that was just made.
+func (p *Observer) observeMessage(m simulation.Passage) {
 	if p.world.Now()-p.world.Steady() != p.changed || p.world.Now()-p.looked >= watchEvery {
 		p.glance()
 	}
@@ -215,11 +215,11 @@ func (p *Painter) passes(m simulation.Passage) {
 	if from < 0 || to < 0 {
 		return
 	}
-	p.arrows.add(arrow{sent: p.now(), arrives: micros(m.Arrives), from: from, to: to, kind: kind})
+	p.messages.add(drawnMessage{sent: p.now(), arrives: micros(m.Arrives), from: from, to: to, kind: kind})
 }
 
 // kind counts a message with those of its type, and returns the number of the type.
-func (p *Painter) kind(m simulation.Passage) int {
+func (p *Observer) kind(m simulation.Passage) int {
 	t := reflect.TypeOf(m.Message)
 	i, known := p.types[t]
 	if !known {
@@ -242,7 +242,7 @@ func (p *Painter) kind(m simulation.Passage) int {
 }
 
 // glance notes links, pauses and standings.
-func (p *Painter) glance() {
+func (p *Observer) glance() {
 	p.looked = p.world.Now()
 	for i, a := range p.places {
 		n := p.world.Node(a)
@@ -263,19 +263,19 @@ func (p *Painter) glance() {
 }
 
 // links notes between which lanes no message passes.
-func (p *Painter) links() {
-	blocked := make(map[what]bool)
+func (p *Observer) links() {
+	blocked := make(map[valueKey]bool)
 	for _, way := range p.world.Network().Blocked() {
 		from, fromHas := p.lanes[way.From]
 		to, toHas := p.lanes[way.To]
 		if fromHas && toHas {
-			blocked[what{kindBlocked, from, to}] = true
+			blocked[valueKey{kindBlocked, from, to}] = true
 		}
 	}
 	for from := range p.places {
 		for to := range p.places {
 			v := 0
-			if blocked[what{kindBlocked, from, to}] {
+			if blocked[valueKey{kindBlocked, from, to}] {
 				v = 1
 			}
 			p.set(kindBlocked, from, to, v)
@@ -283,8 +283,8 @@ func (p *Painter) links() {
 	}
 }
 
-// look notes everything, the shards too.
-func (p *Painter) look() {
+// inspect notes everything, the shards too.
+func (p *Observer) inspect() {
 	p.glance()
 	if p.hosted == nil {
 		return
@@ -297,7 +297,7 @@ func (p *Painter) look() {
 }
 
 // hold notes which shards a lane hosts.
-func (p *Painter) hold(i int, hosted []uint32) {
+func (p *Observer) hold(i int, hosted []uint32) {
 	for _, s := range p.shards[i] {
 		if !slices.Contains(hosted, s) {
 			p.set(kindShard, int(s), i, 0)

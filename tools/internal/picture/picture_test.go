@@ -55,7 +55,7 @@ func latest(r picture.Run, kind, a, b int64) (v int64, changes int) {
 	return v, changes
 }
 
-// A painter changes nothing: the hash of the trace is that of the run without it. Equal seeds give
+// An observer changes nothing: the hash of the trace is that of the run without it. Equal seeds give
 // equal pages, others do not.
 func TestPageOfASeedIsTheSameBytesAndTheRunIsTheSameRun(t *testing.T) {
 	o := scenario.Options{Scenario: "split", Nodes: 5, Seed: 3, Duration: 30 * time.Second}

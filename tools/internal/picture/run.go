@@ -119,8 +119,8 @@ type Kind struct {
 	Lost int    `json:"lost"`
 }
 
-// Left says what a run has and its page has not.
-type Left struct {
+// OmittedCounts says how much of a run its page leaves out.
+type OmittedCounts struct {
 	Lanes    int   `json:"lanes"`    // Addresses without a lane; at most 10,000 are counted.
 	Changes  int   `json:"changes"`  // Changes of state before From, in microseconds.
 	From     int64 `json:"from"`     // From when on the states are known.
@@ -144,34 +144,34 @@ type Figure struct {
 
 // Run is what was seen of a run.
 type Run struct {
-	Name      string     `json:"name"`
-	Repeat    string     `json:"repeat"` // The command that repeats the run.
-	Recorded  bool       `json:"recorded"`
-	End       int64      `json:"end"` // In microseconds.
-	Lanes     []string   `json:"lanes"`
-	Statuses  []string   `json:"statuses"` // Names of the statuses, by number.
-	Changes   [][5]int64 `json:"changes"`
-	Messages  [][5]int64 `json:"messages"`
-	Kinds     []Kind     `json:"kinds"`
-	Marks     []Mark     `json:"marks"`
-	Width     int        `json:"width"` // Of a bucket of Sent and Lost, in seconds.
-	Sent      []int      `json:"sent"`
-	Lost      []int      `json:"lost"`
-	Left      Left       `json:"left"`
-	Violation *Violation `json:"violation"`
-	Figures   []Figure   `json:"figures"`
+	Name      string        `json:"name"`
+	Repeat    string        `json:"repeat"` // The command that repeats the run.
+	Recorded  bool          `json:"recorded"`
+	End       int64         `json:"end"` // In microseconds.
+	Lanes     []string      `json:"lanes"`
+	Statuses  []string      `json:"statuses"` // Names of the statuses, by number.
+	Changes   [][5]int64    `json:"changes"`
+	Messages  [][5]int64    `json:"messages"`
+	Kinds     []Kind        `json:"kinds"`
+	Marks     []Mark        `json:"marks"`
+	Width     int           `json:"width"` // Of a bucket of Sent and Lost, in seconds.
+	Sent      []int         `json:"sent"`
+	Lost      []int         `json:"lost"`
+	Left      OmittedCounts `json:"left"`
+	Violation *Violation    `json:"violation"`
+	Figures   []Figure      `json:"figures"`
 }
 
 // Finish returns what was seen of a run that is over, and ended with an error or without.
-func (p *Painter) Finish(err error) Run {
+func (p *Observer) Finish(err error) Run {
 	r := Run{
 		Name: nameOf(p.world), Repeat: p.world.Replay(), End: p.now(), Lanes: p.laneNames(), Statuses: statuses(),
-		Changes: p.changes.list(), Messages: p.arrows.list(), Kinds: p.kinds,
+		Changes: p.changes.list(), Messages: p.messages.list(), Kinds: p.kinds,
 		Width: p.rates.width, Sent: p.rates.sent, Lost: p.rates.lost,
-		Left: Left{Lanes: len(p.strays), Changes: p.changes.left, From: p.changes.from, Few: p.arrows.few},
+		Left: OmittedCounts{Lanes: len(p.strays), Changes: p.changes.left, From: p.changes.from, Few: p.messages.few},
 	}
 	r.Marks, r.Left.Marks = p.marks.list()
-	r.Left.Messages = p.arrows.all - len(r.Messages)
+	r.Left.Messages = p.messages.all - len(r.Messages)
 	if failure := (*simulation.Failure)(nil); errors.As(err, &failure) {
 		r.Violation = &Violation{At: micros(failure.At), Text: bounded(failure.Err.Error())}
 		for _, line := range failure.Lines[max(len(failure.Lines)-tailMost, 0):] {
@@ -199,7 +199,7 @@ func nameOf(w *simulation.World) string {
 }
 
 // laneNames are the addresses of the lanes, without the port if all have the same.
-func (p *Painter) laneNames() []string {
+func (p *Observer) laneNames() []string {
 	names, same := make([]string, len(p.places)), true
 	for _, a := range p.places {
 		same = same && a.Port == p.places[0].Port

@@ -12,8 +12,8 @@ import (
 )
 
 // Check returns what becomes of each module in the next release of the commit that is checked out, and everything that
-// forbids the release: what [Tree.Next] finds, uncommitted files, and a root whose changelog says nothing.
-func (t *Tree) Check(ctx context.Context) ([]*Next, error) {
+// forbids the release: what [Tree.NextVersions] finds, uncommitted files, and a root whose changelog says nothing.
+func (t *Tree) Check(ctx context.Context) ([]*NextVersion, error) {
 	var faults []error
 	changed, err := git(ctx, t.Root, nil, "status", "--porcelain")
 	if err != nil {
@@ -25,6 +25,6 @@ func (t *Tree) Check(ctx context.Context) ([]*Next, error) {
 	if _, err := os.ReadFile(filepath.Join(t.Root, changelogName)); err != nil {
 		faults = append(faults, fmt.Errorf("release: %w", err))
 	}
-	all, err := t.Next(ctx)
+	all, err := t.NextVersions(ctx)
 	return all, errors.Join(append(faults, err)...)
 }

@@ -43,9 +43,9 @@ type Plan struct {
 // Release is a clone that holds the commits and the tags of a release.
 type Release struct {
 	Clone string
-	Tree  *Tree    // as the tags hold it
-	Tags  []string // in the order of release
-	Next  []*Next  // what becomes of each module, in that order
+	Tree  *Tree          // as the tags hold it
+	Tags  []string       // in the order of release
+	Next  []*NextVersion // what becomes of each module, in that order
 	draft bool
 	tell  func(line string)
 }
@@ -66,9 +66,9 @@ func Cut(ctx context.Context, plan Plan) (*Release, error) {
 	}
 	if r.draft {
 		for _, m := range r.Tree.Modules {
-			r.Next = append(r.Next, &Next{Module: m, Version: plan.Draft})
+			r.Next = append(r.Next, &NextVersion{Module: m, Version: plan.Draft})
 		}
-	} else if r.Next, err = r.Tree.Next(ctx); err != nil {
+	} else if r.Next, err = r.Tree.NextVersions(ctx); err != nil {
 		return nil, err
 	}
 	if err := r.raise(plan.Day); err != nil {
@@ -128,8 +128,8 @@ func (r *Release) tag(ctx context.Context) error {
 }
 
 // released returns the modules that get a version, in the order of release.
-func (r *Release) released() []*Next {
-	return slices.DeleteFunc(slices.Clone(r.Next), func(n *Next) bool { return !n.Released() })
+func (r *Release) released() []*NextVersion {
+	return slices.DeleteFunc(slices.Clone(r.Next), func(n *NextVersion) bool { return !n.Released() })
 }
 
 // raise gives the changelogs and the table of docs/compatibility.md their versions, and has every module, modules
@@ -240,7 +240,7 @@ func (r *Release) detach(ctx context.Context) error {
 	return nil
 }
 
-func (r *Release) detachOne(ctx context.Context, n *Next, proxy *Proxy, env []string) error {
+func (r *Release) detachOne(ctx context.Context, n *NextVersion, proxy *Proxy, env []string) error {
 	m := n.Module
 	for _, replace := range slices.Clone(m.Mod.Replace) {
 		if r.Tree.released(replace.Old.Path) != nil {

@@ -51,7 +51,7 @@ func show(ctx context.Context, repo string, m *Module, version, name string) (st
 }
 
 // verify packs a module from its tag, and finds what would fail for a user.
-func (r *Release) verify(ctx context.Context, n *Next, proxy *Proxy, hashes map[string]string) error {
+func (r *Release) verify(ctx context.Context, n *NextVersion, proxy *Proxy, hashes map[string]string) error {
 	mod, err := pack(ctx, r.Clone, n.Module, n.Version, proxy, hashes)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func pack(ctx context.Context, repo string, m *Module, tag string, proxy *Proxy,
 
 // packEarlier packs the earlier releases of siblings that the modules of the tree require, and what these require. What
 // is released now is left out.
-func (t *Tree) packEarlier(ctx context.Context, repo string, now []*Next, proxy *Proxy, hashes map[string]string) error {
+func (t *Tree) packEarlier(ctx context.Context, repo string, now []*NextVersion, proxy *Proxy, hashes map[string]string) error {
 	var wanted []module.Version
 	for _, m := range slices.Concat(t.Modules, t.Kept) {
 		for _, require := range m.Mod.Require {

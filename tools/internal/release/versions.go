@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/tools/internal/api"
 )
 
-// Which module gets which version: [Tree.Next] finds the modules that have changed since their last tags, with the
-// step that their changelogs and their interfaces say, and those that have to follow.
+// Which module gets which version: [Tree.NextVersions] finds the modules that have changed since their last tags,
+// with the step that their changelogs and their interfaces say, and those that have to follow.
 
 // Step is how far a version moves.
 type Step uint8
@@ -36,8 +36,8 @@ const (
 // String names the step.
 func (s Step) String() string { return [...]string{"none", "patch", "minor", "breaking"}[s] }
 
-// Next is what becomes of a module in the next release.
-type Next struct {
+// NextVersion is the version that a module gets in the next release, and why.
+type NextVersion struct {
 	Module  *Module
 	Last    string // The version that it has; empty: it was never released.
 	Version string // The version that it gets; Last if it gets none.
@@ -49,18 +49,18 @@ type Next struct {
 }
 
 // Released reports whether the module gets a version.
-func (n *Next) Released() bool { return n.Version != n.Last }
+func (n *NextVersion) Released() bool { return n.Version != n.Last }
 
-// Next returns what becomes of each module, in the order of release, and everything that forbids it:
+// NextVersions returns the next version of each module, in the order of release, and everything that forbids it:
 // a changelog that is silent or says less than the interface shows, a requirement of what was never released.
-func (t *Tree) Next(ctx context.Context) ([]*Next, error) {
+func (t *Tree) NextVersions(ctx context.Context) ([]*NextVersion, error) {
 	tags, err := t.tags(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []*Next
+	var all []*NextVersion
 	for _, m := range t.Modules {
-		all = append(all, t.next(ctx, m, tags[m.Dir], all))
+		all = append(all, t.nextVersion(ctx, m, tags[m.Dir], all))
 	}
 	var faults []error
 	for _, n := range all {
@@ -89,9 +89,9 @@ func (t *Tree) tags(ctx context.Context) (map[string][]string, error) {
 	return all, nil
 }
 
-// next says what becomes of one module; done has those before it.
-func (t *Tree) next(ctx context.Context, m *Module, tags []string, done []*Next) *Next {
-	n := &Next{Module: m}
+// nextVersion returns the next version of one module; done has those of the modules before it.
+func (t *Tree) nextVersion(ctx context.Context, m *Module, tags []string, done []*NextVersion) *NextVersion {
+	n := &NextVersion{Module: m}
 	if len(tags) > 0 {
 		n.Last = tags[len(tags)-1]
 	}
@@ -122,7 +122,7 @@ func (t *Tree) next(ctx context.Context, m *Module, tags []string, done []*Next)
 }
 
 // follows names the siblings that take something away in this release, with their versions, which a module requires.
-func follows(m *Module, done []*Next) (all []string) {
+func follows(m *Module, done []*NextVersion) (all []string) {
 	for _, require := range m.Mod.Require {
 		if n := nextOf(done, require.Mod.Path); n != nil && n.Step == StepBreaking && n.Last != "" {
 			all = append(all, n.Module.Dir+" "+n.Version)
@@ -131,8 +131,8 @@ func follows(m *Module, done []*Next) (all []string) {
 	return all
 }
 
-func nextOf(all []*Next, path string) *Next {
-	at := slices.IndexFunc(all, func(n *Next) bool { return n.Module.Path == path })
+func nextOf(all []*NextVersion, path string) *NextVersion {
+	at := slices.IndexFunc(all, func(n *NextVersion) bool { return n.Module.Path == path })
 	if at < 0 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func isPending(require *modfile.Require) bool {
 }
 
 // step returns the step that the changelog of a module says, which must not be less than its interface shows.
-func (t *Tree) step(ctx context.Context, n *Next, why string) (Step, error) {
+func (t *Tree) step(ctx context.Context, n *NextVersion, why string) (Step, error) {
 	name := path.Join(n.Module.Dir, changelogName)
 	text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(name)))
 	if err != nil {
@@ -240,7 +240,7 @@ func (t *Tree) step(ctx context.Context, n *Next, why string) (Step, error) {
 }
 
 // interfaceStep compares what the public packages of a module declare with what they declared in its last release.
-func (t *Tree) interfaceStep(ctx context.Context, n *Next) (Step, api.Difference) {
+func (t *Tree) interfaceStep(ctx context.Context, n *NextVersion) (Step, api.Difference) {
 	name := api.File(n.Module.Dir)
 	before, err := git(ctx, t.Root, nil, "show", n.Module.Tag(n.Last)+":"+name)
 	if err != nil {
@@ -261,7 +261,7 @@ func (t *Tree) interfaceStep(ctx context.Context, n *Next) (Step, api.Difference
 }
 
 // requirements finds requirements of siblings at versions that nobody can get.
-func (t *Tree) requirements(m *Module, tags map[string][]string, all []*Next) error {
+func (t *Tree) requirements(m *Module, tags map[string][]string, all []*NextVersion) error {
 	var faults []error
 	for _, require := range m.Mod.Require {
 		sibling := nextOf(all, require.Mod.Path)

@@ -13,7 +13,7 @@ import (
 )
 
 // The program in the terminal: a poll follows the last one after a pause; keys change what is shown. The
-// screen is drawn from the past and the size of the terminal alone ([Model.screen]).
+// screen is drawn from the history and the size of the terminal alone ([Model.screen]).
 
 // The least and the greatest pause between polls, and the least size of a terminal.
 const (
@@ -35,10 +35,10 @@ type Model struct {
 	asking bool
 	ticket int // The number of the pause that the next poll follows.
 
-	past  past
-	lost  error     // Why the node does not answer; nil if it does.
-	since time.Time // Since when.
-	tries int
+	history history
+	lost    error     // Why the node does not answer; nil if it does.
+	since   time.Time // Since when.
+	tries   int
 
 	width, height int
 	part          int // 0: an overview; otherwise one section, from 1.
@@ -51,14 +51,14 @@ func New(source Source, name string, every time.Duration, now func() time.Time) 
 	return &Model{source: source, name: name, every: every, now: now, width: 80, height: 24}
 }
 
-// polled is what came of a poll.
-type polled struct {
+// pollResult is the message with which a poll ends.
+type pollResult struct {
 	snapshot Snapshot
 	err      error
 }
 
-// due says that the pause of a number is over.
-type due struct{ ticket int }
+// pauseEnded is the message that the pause of a number is over.
+type pauseEnded struct{ ticket int }
 
 // Init polls at once.
 func (m *Model) Init() tea.Cmd { return m.poll() }
@@ -71,7 +71,7 @@ func (m *Model) poll() tea.Cmd {
 	m.asking = true
 	return func() tea.Msg {
 		s, err := Gather(m.source, m.now)
-		return polled{s, err}
+		return pollResult{s, err}
 	}
 }
 
@@ -82,7 +82,7 @@ func (m *Model) pause() tea.Cmd {
 	}
 	m.ticket++
 	ticket := m.ticket
-	return tea.Tick(m.every, func(time.Time) tea.Msg { return due{ticket} })
+	return tea.Tick(m.every, func(time.Time) tea.Msg { return pauseEnded{ticket} })
 }
 
 // Update takes a message.
@@ -90,11 +90,11 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
-	case polled:
+	case pollResult:
 		m.asking = false
 		m.take(msg)
 		return m, m.pause()
-	case due:
+	case pauseEnded:
 		if msg.ticket == m.ticket && !m.paused {
 			return m, m.poll()
 		}
@@ -105,10 +105,10 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // take notes what came of a poll.
-func (m *Model) take(p polled) {
+func (m *Model) take(p pollResult) {
 	if p.err == nil {
 		m.lost, m.tries = nil, 0
-		m.past.add(p.snapshot)
+		m.history.add(p.snapshot)
 		return
 	}
 	if m.lost == nil {
@@ -182,14 +182,14 @@ func (m *Model) screen() []string {
 		return m.cut(append(lines, helpLines(m.width)...))
 	}
 	lines = append(lines, m.losing()...)
-	if m.past.last == nil {
+	if m.history.last == nil {
 		if m.lost == nil {
 			lines = append(lines, "asking "+printable(m.name)+" …")
 		}
 		return m.cut(append(lines, "", paint(dim, "q ends")))
 	}
-	lines = append(lines, head(m.past.last, m.width)...)
-	all := sections(&m.past, m.width)
+	lines = append(lines, head(m.history.last, m.width)...)
+	all := sections(&m.history, m.width)
 	room := m.height - 1 - len(lines)
 	if m.part > 0 {
 		lines = append(lines, m.scrolled(all[m.part-1], room)...)
@@ -214,8 +214,8 @@ func (m *Model) cut(lines []string) []string {
 // title is the first line.
 func (m *Model) title() string {
 	name := printable(m.name)
-	if m.past.last != nil {
-		name = short(m.past.last.Members.Self)
+	if m.history.last != nil {
+		name = short(m.history.last.Members.Self)
 	}
 	state := "every " + m.every.String()
 	if m.paused {
@@ -236,8 +236,8 @@ func (m *Model) losing() []string {
 	silent := m.now().Sub(m.since).Truncate(time.Second)
 	lines := []string{paint(red, fmt.Sprintf("No answer since %s, for %v, after %d tries", clock(m.since), silent, m.tries))}
 	lines = append(lines, paint(red, printable(m.lost.Error())))
-	if m.past.last != nil {
-		lines = append(lines, paint(dim, "What follows is of "+clock(m.past.last.At)+"; the node is asked again and again."))
+	if m.history.last != nil {
+		lines = append(lines, paint(dim, "What follows is of "+clock(m.history.last.At)+"; the node is asked again and again."))
 	}
 	return lines
 }

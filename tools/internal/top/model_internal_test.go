@@ -207,17 +207,17 @@ func TestKeysPauseAndPace(t *testing.T) {
 	require.Nil(t, w.poll(), "a poll is under way")
 	_, pause := w.Update(first())
 	require.NotNil(t, pause)
-	old := due{w.ticket}
+	old := pauseEnded{w.ticket}
 	require.NotNil(t, w.press("+"))
 	require.Equal(t, time.Second, w.every)
 	_, cmd := w.Update(old)
 	require.Nil(t, cmd, "the pause that was overtaken")
-	_, cmd = w.Update(due{w.ticket})
+	_, cmd = w.Update(pauseEnded{w.ticket})
 	require.NotNil(t, cmd)
 	w.Update(cmd())
 	w.press("space")
 	require.Contains(t, w.text(), "paused")
-	_, cmd = w.Update(due{w.ticket})
+	_, cmd = w.Update(pauseEnded{w.ticket})
 	require.Nil(t, cmd)
 	require.NotNil(t, w.press("p"), "it asks at once")
 	for range 20 {
@@ -265,14 +265,14 @@ func TestPastIsBounded(t *testing.T) {
 		w.node.members.Members = []management.Member{{Node: fmt.Sprintf("n%d:1#1", i), Status: "up"}}
 		w.look(time.Second)
 	}
-	require.Equal(t, 399, w.past.moved)
-	require.Len(t, w.past.moves, movesKept)
-	require.Len(t, w.past.gone, goneKept)
-	require.Len(t, w.past.rates["sent to entities"], ratesKept)
+	require.Equal(t, 399, w.history.moved)
+	require.Len(t, w.history.moves, movesKept)
+	require.Len(t, w.history.gone, goneKept)
+	require.Len(t, w.history.rates["sent to entities"], ratesKept)
 	w.node.sent = 0 // It was started again.
 	w.look(time.Second)
 	w.look(time.Second)
-	require.Equal(t, 399, w.past.moved, "nothing moved at last")
+	require.Equal(t, 399, w.history.moved, "nothing moved at last")
 	require.Contains(t, w.text(), "sent to entities")
 }
 

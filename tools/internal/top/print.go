@@ -16,7 +16,7 @@ const linesPrinted = 20
 
 // Print writes a snapshot as text without colours, in lines of a width.
 func Print(w io.Writer, s Snapshot, width int) error {
-	var p past
+	var p history
 	p.add(s)
 	var b strings.Builder
 	write := func(line string) {

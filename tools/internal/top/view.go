@@ -74,7 +74,7 @@ type section struct {
 }
 
 // sections returns all parts in their order.
-func sections(p *past, width int) []section {
+func sections(p *history, width int) []section {
 	s := p.last
 	return []section{memberSection(p, width), kindSection(s, width), rateSection(p, width), moveSection(p), decisionSection(s, width)}
 }
@@ -153,7 +153,7 @@ const (
 	narrow = 34
 )
 
-func memberSection(p *past, width int) section {
+func memberSection(p *history, width int) section {
 	s := p.last
 	sec := section{title: "MEMBERS", note: fmt.Sprint(len(s.Members.Members))}
 	if width >= wide {
@@ -305,7 +305,7 @@ func amount(v float64) string {
 	return ""
 }
 
-func rateSection(p *past, width int) section {
+func rateSection(p *history, width int) section {
 	sec := section{title: "RATES", note: "a second"}
 	for _, r := range Rates() {
 		values := p.rates[r[0]]
@@ -328,7 +328,7 @@ func rateSection(p *past, width int) section {
 
 func clock(t time.Time) string { return t.Local().Format("15:04:05") }
 
-func moveSection(p *past) section {
+func moveSection(p *history) section {
 	sec := section{title: "MOVES", note: fmt.Sprintf("%d seen", p.moved)}
 	name := func(node string) string {
 		if node == "" {

@@ -10,7 +10,7 @@
 // A length has four bytes, the lowest first, and does not count itself. What the
 // messages are is the business of package session.
 //
-// The opener sends the [Preface] and waits for the same from the other end ([Knock])
+// The opener sends the [Preface] and waits for the same from the other end ([ExchangePreface])
 // before it says anything else. With TLS the wire has been negotiated before ([Protocol]
 // beside that of gRPC): the answer then tells the opener that its certificate was
 // accepted, which the handshake of TLS 1.3 leaves open. Without TLS the preface is what

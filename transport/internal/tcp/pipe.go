@@ -27,12 +27,12 @@ const (
 	// lengthBytes is how many bytes the length of a message has.
 	lengthBytes = 4
 
-	// copied is the size up to which a message is copied behind its length, so that
+	// copiedMax is the size up to which a message is copied behind its length, so that
 	// one call writes both. It is also the size of a record of TLS.
-	copied = 16 << 10
+	copiedMax = 16 << 10
 
-	// step is the least by which memory for a message grows as its bytes come.
-	step = 16 << 10
+	// growthMin is the least number of bytes by which the buffer of a message grows as the message comes.
+	growthMin = 16 << 10
 )
 
 // ErrBroken is wrapped by the errors of a connection that ended or failed.
@@ -86,7 +86,7 @@ func (p *Pipe) Send(b *session.Buffer) error {
 	defer head.Free()
 	head.B = binary.LittleEndian.AppendUint32(head.B, uint32(len(b.B)))
 	rest := b.B
-	if n := p.together(len(rest)); n > 0 {
+	if n := p.copiedBytes(len(rest)); n > 0 {
 		head.B, rest = append(head.B, rest[:n]...), rest[n:]
 	}
 	var err error
@@ -101,17 +101,17 @@ func (p *Pipe) Send(b *session.Buffer) error {
 	return nil
 }
 
-// together returns how many bytes of a message are copied behind its length: all of a
+// copiedBytes returns how many bytes of a message are copied behind its length: all of a
 // small one. A connection of TCP writes the rest of a large one from where it is, by the
 // same call; any other, TLS above all, gets as much as fills a record.
-func (p *Pipe) together(n int) int {
-	if n <= copied-lengthBytes {
+func (p *Pipe) copiedBytes(n int) int {
+	if n <= copiedMax-lengthBytes {
 		return n
 	}
 	if _, ok := p.cfg.Out.(*net.TCPConn); ok {
 		return 0
 	}
-	return copied - lengthBytes
+	return copiedMax - lengthBytes
 }
 
 // Recv implements [session.Pipe].
@@ -139,7 +139,7 @@ func (p *Pipe) Recv(in *session.Incoming) error {
 func (p *Pipe) fill(b *wire.Buffer, n int) error {
 	for len(b.B) < n {
 		if len(b.B) == cap(b.B) {
-			b.B = slices.Grow(b.B, min(max(step, cap(b.B)), n-len(b.B)))
+			b.B = slices.Grow(b.B, min(max(growthMin, cap(b.B)), n-len(b.B)))
 		}
 		have := len(b.B)
 		more := b.B[have:min(cap(b.B), n)]
@@ -152,6 +152,7 @@ func (p *Pipe) fill(b *wire.Buffer, n int) error {
 	return nil
 }
 
+// broken notes that reading has failed, and returns the error.
 func (p *Pipe) broken(err error) error {
 	p.gone.Store(true)
 	return fmt.Errorf("%w: %w", ErrBroken, err)

@@ -44,11 +44,11 @@ func pipe(r io.Reader, w io.Writer, limit int) *Pipe {
 func TestAnOpenerIsRecognizedByItsFirstBytes(t *testing.T) {
 	for what, c := range map[string]struct {
 		said string
-		want Tongue
+		want OpenerProtocol
 		fail bool
 	}{
 		"the preface":           {Preface + "more", Lane, false},
-		"that of gRPC":          {http2, HTTP2, false},
+		"that of gRPC":          {http2Preface, HTTP2, false},
 		"TLS":                   {"\x16\x03\x01", TLS, false},
 		"another protocol":      {"GET / HTTP/1.1\r\n", Unknown, false},
 		"another version":       {strings.Replace(Preface, "/1", "/2", 1), Unknown, false},
@@ -70,19 +70,19 @@ func TestAnOpenerIsRecognizedByItsFirstBytes(t *testing.T) {
 
 // The preface has the length of that of HTTP/2: a server that reads so many bytes has
 // read all of it.
-func TestThePrefacesAreOfOneLength(t *testing.T) { require.Len(t, Preface, len(http2)) }
+func TestThePrefacesAreOfOneLength(t *testing.T) { require.Len(t, Preface, len(http2Preface)) }
 
-func TestWhoKnocksHearsWhetherTheWireIsSpoken(t *testing.T) {
+func TestTheAnswerToAPrefaceTellsWhetherTheWireIsSpoken(t *testing.T) {
 	for answer, want := range map[string]bool{Preface: true, "\x00\x00\x06\x04\x00": false} {
 		var said bytes.Buffer
-		spoken, err := Knock(stream{Reader: strings.NewReader(answer), Writer: &said})
+		spoken, err := ExchangePreface(stream{Reader: strings.NewReader(answer), Writer: &said})
 		require.NoError(t, err)
 		require.Equal(t, want, spoken)
 		require.Equal(t, Preface, said.String())
 	}
-	_, err := Knock(stream{Reader: strings.NewReader(""), Writer: io.Discard})
+	_, err := ExchangePreface(stream{Reader: strings.NewReader(""), Writer: io.Discard})
 	require.ErrorIs(t, err, io.EOF)
-	_, err = Knock(stream{Reader: strings.NewReader(""), Writer: failing{}})
+	_, err = ExchangePreface(stream{Reader: strings.NewReader(""), Writer: failing{}})
 	require.ErrorIs(t, err, net.ErrClosed)
 }
 
@@ -94,7 +94,7 @@ func (failing) Write([]byte) (int, error) { return 0, net.ErrClosed }
 // Messages of every size come as they were sent, over TCP, where the large ones are not
 // copied, and over other connections.
 func TestMessagesOfAllSizesArrive(t *testing.T) {
-	sizes := []int{0, 1, 9, copied - lengthBytes - 1, copied - lengthBytes, copied - lengthBytes + 1, copied, 3 * copied, 200 << 10, 1 << 20}
+	sizes := []int{0, 1, 9, copiedMax - lengthBytes - 1, copiedMax - lengthBytes, copiedMax - lengthBytes + 1, copiedMax, 3 * copiedMax, 200 << 10, 1 << 20}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
@@ -224,7 +224,7 @@ func FuzzRecv(f *testing.F) {
 // Recognize takes no byte that it does not return, and never calls anything but the
 // preface a lane.
 func FuzzRecognize(f *testing.F) {
-	for _, s := range []string{"", Preface, Preface + "x", Preface[:5], http2, "\x16\x03\x01", "P", "q"} {
+	for _, s := range []string{"", Preface, Preface + "x", Preface[:5], http2Preface, "\x16\x03\x01", "P", "q"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, said []byte) {

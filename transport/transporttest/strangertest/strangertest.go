@@ -114,12 +114,12 @@ func OpenLane(t testing.TB, to gossip.Address) Stream {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	patience.Bound(t, conn)
-	return Knock(t, conn)
+	return ExchangePreface(t, conn)
 }
 
-// Knock exchanges the prefaces with a node on a connection, and returns the stream of the
+// ExchangePreface exchanges the prefaces with a node on a connection, and returns the stream of the
 // connection.
-func Knock(t testing.TB, conn net.Conn) Stream {
+func ExchangePreface(t testing.TB, conn net.Conn) Stream {
 	t.Helper()
 	_, err := io.WriteString(conn, tcp.Preface)
 	require.NoError(t, err)

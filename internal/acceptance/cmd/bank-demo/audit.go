@@ -34,9 +34,9 @@ type verdict struct {
 	Moved            int   `json:"owners"`
 	Late             int   `json:"late_acknowledged"` // Acknowledged by an owner that was frozen until others replaced it.
 
-	Phases  map[string]*phase `json:"phases"`
-	Plugins map[string]away   `json:"plugins,omitempty"` // Plugins that were killed or stopped, by name.
-	Missed  []string          `json:"missed,omitempty"`  // Promises of the phases that were not kept.
+	Phases  map[string]*phase        `json:"phases"`
+	Plugins map[string]pluginOutcome `json:"plugins,omitempty"` // Plugins that were killed or stopped, by name.
+	Missed  []string                 `json:"missed,omitempty"`  // Promises of the phases that were not kept.
 
 	StoodStill int64    `json:"stood_still_ms"`       // How long the machine did not run the demo when it was to run.
 	Waited     int      `json:"waited_percent"`       // How much of the time some program waited for a processor.
@@ -46,8 +46,8 @@ type verdict struct {
 	OK    bool   `json:"ok"`
 }
 
-// leg is one booking of a transfer, as it is in the journals.
-type leg struct{ account, transfer string }
+// bookingKey names one booking of a transfer: the account of the journal that has it, and the transfer.
+type bookingKey struct{ account, transfer string }
 
 // entry is a booking that counts, with the epoch of its owner.
 type entry struct {
@@ -61,10 +61,10 @@ type epochOf struct{ account, epoch string }
 
 // ledger is the content of all journals.
 type ledger struct {
-	booked      map[leg][]entry
-	beyond      map[leg]bool       // Written, but by an owner that had been replaced.
-	owned       map[epochOf]string // The owner of each epoch.
-	cents       int64              // Sum over all accounts.
+	booked      map[bookingKey][]entry
+	beyond      map[bookingKey]bool // Written, but by an owner that had been replaced.
+	owned       map[epochOf]string  // The owner of each epoch.
+	cents       int64               // Sum over all accounts.
 	accounts    int
 	owners      int
 	overlapping int
@@ -78,7 +78,7 @@ func audit(dir string, l *load) (verdict, error) {
 		return verdict{}, err
 	}
 	v := verdict{
-		Nodes: len(l.fleet.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: l.again, Paused: l.paused,
+		Nodes: len(l.processes.all), Accounts: books.accounts, Acknowledged: len(l.told), Retried: l.again, Paused: l.paused,
 		Unanswered: l.unanswered, UnavailableMax: l.longest.Milliseconds(), Moved: books.owners,
 		OverlappingEpoch: books.overlapping,
 		CentsAppeared:    books.cents - int64(books.accounts)*bank.OpeningCents,
@@ -109,7 +109,7 @@ func audit(dir string, l *load) (verdict, error) {
 // without knowing it: the record that counts, if there is one, was then written by a
 // later owner, for a repetition of the transfer.
 func (b *ledger) missing(t told) (lost, late int) {
-	check := func(at leg, cents int64, refused bool, epoch string) {
+	check := func(at bookingKey, cents int64, refused bool, epoch string) {
 		entries := b.booked[at]
 		stands := len(entries) > 0 && entries[0].Cents == cents && entries[0].Refused == refused
 		if !stands {
@@ -119,9 +119,9 @@ func (b *ledger) missing(t told) (lost, late int) {
 			late++
 		}
 	}
-	check(leg{t.From, t.ID}, -t.Cents, t.receipt.Refused, t.receipt.Paid)
+	check(bookingKey{t.From, t.ID}, -t.Cents, t.receipt.Refused, t.receipt.Paid)
 	if !t.receipt.Refused {
-		check(leg{t.To, t.ID}, t.Cents, false, t.receipt.Got)
+		check(bookingKey{t.To, t.ID}, t.Cents, false, t.receipt.Got)
 	}
 	return lost, late
 }
@@ -132,32 +132,32 @@ func readLedger(dir string) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &ledger{booked: map[leg][]entry{}, beyond: map[leg]bool{}, owned: map[epochOf]string{}, accounts: len(accounts)}
+	b := &ledger{booked: map[bookingKey][]entry{}, beyond: map[bookingKey]bool{}, owned: map[epochOf]string{}, accounts: len(accounts)}
 	for _, a := range accounts {
-		books, err := auditor.ReadBooks(dir, a)
+		books, err := auditor.ReadHistory(dir, a)
 		if err != nil {
 			return nil, err
 		}
-		b.add(a, books.Tenures)
+		b.add(a, books.Owners)
 	}
 	return b, nil
 }
 
 // add adds the books of one account.
-func (b *ledger) add(account string, tenures []auditor.Tenure) {
+func (b *ledger) add(account string, tenures []auditor.AccountOwner) {
 	b.cents += bank.OpeningCents
 	b.owners += len(tenures)
 	for i, t := range tenures {
 		b.owned[epochOf{account, t.Epoch}] = t.Node
 		for _, r := range t.Booked {
-			at := leg{account, r.Transfer}
+			at := bookingKey{account, r.Transfer}
 			b.booked[at] = append(b.booked[at], entry{r, t.Epoch})
 			if !r.Refused {
 				b.cents += r.Cents
 			}
 		}
 		for _, r := range t.Late {
-			b.beyond[leg{account, r.Transfer}] = true
+			b.beyond[bookingKey{account, r.Transfer}] = true
 		}
 		if i+1 < len(tenures) && overlaps(t, tenures[i+1]) {
 			b.overlapping++
@@ -167,7 +167,7 @@ func (b *ledger) add(account string, tenures []auditor.Tenure) {
 
 // overlaps reports whether the owner of a tenure still worked after the next had begun: all
 // processes run on one machine and read one clock.
-func overlaps(t, next auditor.Tenure) bool {
+func overlaps(t, next auditor.AccountOwner) bool {
 	return slices.ContainsFunc(slices.Concat(t.Booked, t.Late), func(b bank.Booking) bool { return b.At > next.Began })
 }
 
@@ -184,12 +184,12 @@ func (d *demo) report(v verdict) bool {
 	if v.StoodStill, v.Waited = d.machine.close(); isBusy(v.StoodStill, v.Waited) {
 		v.Missed, v.NotJudged = nil, v.Missed
 	}
-	d.screen.summary(v)
-	d.screen.phases(d.windows, v)
+	d.printer.summary(v)
+	d.printer.phases(d.windows, v)
 	line, err := json.Marshal(v)
 	if err != nil {
 		return false
 	}
-	_, err = fmt.Fprintln(d.screen.out, string(line))
+	_, err = fmt.Fprintln(d.printer.out, string(line))
 	return v.OK && err == nil
 }

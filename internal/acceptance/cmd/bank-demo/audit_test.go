@@ -45,7 +45,7 @@ func epochText(n uint64) string { return epoch.Epoch{Born: 1, N: n}.String() }
 // newBooks returns the books of accounts a, b and c, each with one owner.
 func newBooks(t *testing.T) *books {
 	t.Helper()
-	b := &books{t: t, dir: t.TempDir(), load: newLoad(1, 3, 300, &fleet{}), now: map[string]*owner{}}
+	b := &books{t: t, dir: t.TempDir(), load: newLoad(1, 3, 300, &nodeProcesses{}), now: map[string]*owner{}}
 	for _, account := range []string{"a", "b", "c"} {
 		b.take(account, 1)
 	}
@@ -288,7 +288,7 @@ func TestAFrozenNodeMayPassAnAnswerOn(t *testing.T) {
 func TestReportEndsWithOneObject(t *testing.T) {
 	for _, ok := range []bool{true, false} {
 		var out strings.Builder
-		d := &demo{screen: &screen{out: &out}, load: newLoad(1, 10, 200, &fleet{})}
+		d := &demo{printer: &printer{out: &out}, load: newLoad(1, 10, 200, &nodeProcesses{})}
 		d.windows = []window{{string(restartAll), 0, time.Hour}}
 		d.load.failed = []failure{{at: time.Second}}
 		require.Equal(t, ok, d.report(verdict{Nodes: 7, Accounts: 1000, Acknowledged: 5, OK: ok}))

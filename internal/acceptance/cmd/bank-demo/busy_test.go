@@ -35,7 +35,7 @@ func TestAMachineThatRunsDoesNotStandStill(t *testing.T) {
 // TestEachFigureHasItsLimit prints a verdict and its phases.
 func TestEachFigureHasItsLimit(t *testing.T) {
 	var out strings.Builder
-	s := &screen{out: &out, begun: time.Now(), last: map[string]string{}}
+	s := &printer{out: &out, begun: time.Now(), last: map[string]string{}}
 	v := verdict{
 		OK: true, RecoveredMax: 7640, StoodStill: 1200, Waited: 34, NotJudged: []string{"kill: longest gap 12000 ms, not below 10000"},
 		Phases: map[string]*phase{string(killPlain): {Seconds: 9.8, Answered: 3000, LongestGap: 12000, FailedAsks: 3}, string(restartAll): {Seconds: 99.9, Answered: 99999, LongestGap: 99}},

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A run starts a fleet and a load, carries out the plan step by step ([demo.play],
+// A run starts node processes and a load, carries out the plan step by step ([demo.play],
 // [demo.carryOut]), and ends with the audit. Each action has a method that waits until
 // the cluster has recovered.
 
@@ -32,15 +32,15 @@ const firstNodes = 5
 
 // demo is one run.
 type demo struct {
-	opts    options
-	screen  *screen
-	fleet   *fleet
-	load    *load
-	journal string
+	opts      options
+	printer   *printer
+	processes *nodeProcesses
+	load      *load
+	journal   string
 
-	recoveries []time.Duration // Each from a death to the last account's answer.
-	windows    []window        // The phases so far; the last one is not over.
-	away       map[string]away // The plugins that were killed or stopped.
+	recoveries []time.Duration          // Each from a death to the last account's answer.
+	windows    []window                 // The phases so far; the last one is not over.
+	away       map[string]pluginOutcome // The plugins that were killed or stopped.
 	machine    *machine
 }
 
@@ -50,13 +50,13 @@ func run(ctx context.Context, opts options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d := &demo{opts: opts, screen: newScreen(os.Stdout), journal: filepath.Join(dir, "journal"), away: map[string]away{}}
-	if d.fleet, err = newFleet(opts.program, dir, d.journal, opts.plugins, d.screen); err != nil {
+	d := &demo{opts: opts, printer: newPrinter(os.Stdout), journal: filepath.Join(dir, "journal"), away: map[string]pluginOutcome{}}
+	if d.processes, err = newNodeProcesses(opts.program, dir, d.journal, opts.plugins, d.printer); err != nil {
 		return false, err
 	}
-	defer d.fleet.close()
+	defer d.processes.close()
 	d.machine = watchMachine()
-	d.load = newLoad(opts.seed, opts.accounts, opts.rate, d.fleet)
+	d.load = newLoad(opts.seed, opts.accounts, opts.rate, d.processes)
 	defer d.load.close()
 	v, err := d.play(ctx)
 	if err != nil {
@@ -95,24 +95,24 @@ func workDir(dir string) (string, func() error, error) {
 
 // play runs the plan under load and audits the journals.
 func (d *demo) play(ctx context.Context) (verdict, error) {
-	d.screen.event("seed %d: %d nodes, %d accounts, %d transfers a second", d.opts.seed, firstNodes, d.opts.accounts, d.opts.rate)
+	d.printer.event("seed %d: %d nodes, %d accounts, %d transfers a second", d.opts.seed, firstNodes, d.opts.accounts, d.opts.rate)
 	started := make([]*process, firstNodes)
 	for i := range started {
-		p, err := d.fleet.start(ctx)
+		p, err := d.processes.start(ctx)
 		if err != nil {
 			return verdict{}, err
 		}
 		started[i] = p
 	}
-	if err := d.fleet.admit(ctx, started...); err != nil {
+	if err := d.processes.admit(ctx, started...); err != nil {
 		return verdict{}, err
 	}
 	took, err := d.load.sweep(ctx)
 	if err != nil {
 		return verdict{}, err
 	}
-	d.screen.event("all %d accounts answer, %v after the first question", d.opts.accounts, took.Round(time.Millisecond))
-	d.load.start(ctx, d.screen)
+	d.printer.event("all %d accounts answer, %v after the first question", d.opts.accounts, took.Round(time.Millisecond))
+	d.load.start(ctx, d.printer)
 	d.enter(steady)
 	for _, step := range plan(d.opts.seed, d.opts.phases) {
 		if err := sleep(ctx, step.after); err != nil {
@@ -176,21 +176,21 @@ func (d *demo) carryOut(ctx context.Context, what action) error {
 
 // join starts two nodes.
 func (d *demo) join(ctx context.Context) error {
-	first, err := d.fleet.start(ctx)
+	first, err := d.processes.start(ctx)
 	if err != nil {
 		return err
 	}
-	second, err := d.fleet.start(ctx)
+	second, err := d.processes.start(ctx)
 	if err != nil {
 		return err
 	}
-	return d.fleet.admit(ctx, first, second)
+	return d.processes.admit(ctx, first, second)
 }
 
 // kill ends a node without warning and measures how long it takes until every
 // account has answered again.
 func (d *demo) kill(ctx context.Context, oldest bool) error {
-	victim, err := d.fleet.pick(ctx, oldest, d.load.rnd)
+	victim, err := d.processes.pick(ctx, oldest, d.load.rnd)
 	if err != nil {
 		return err
 	}
@@ -203,9 +203,9 @@ func (d *demo) kill(ctx context.Context, oldest bool) error {
 
 // killThis ends a node without warning, and measures as [demo.kill] does.
 func (d *demo) killThis(ctx context.Context, victim *process, what string) error {
-	d.screen.event("kill -9 %s (%s)", victim.name, what)
+	d.printer.event("kill -9 %s (%s)", victim.name, what)
 	at := time.Now()
-	if err := d.fleet.kill(victim); err != nil {
+	if err := d.processes.kill(victim); err != nil {
 		return err
 	}
 	swept := make(chan error, 1)
@@ -215,42 +215,42 @@ func (d *demo) killThis(ctx context.Context, victim *process, what string) error
 		d.recoveries = append(d.recoveries, time.Since(at))
 		swept <- err
 	}()
-	removed := d.fleet.waitRemoved(ctx, victim)
+	removed := d.processes.waitRemoved(ctx, victim)
 	if err := <-swept; err != nil {
 		return err
 	}
-	d.screen.event("every account answers again, %v after the kill", d.recoveries[len(d.recoveries)-1].Round(10*time.Millisecond))
+	d.printer.event("every account answers again, %v after the kill", d.recoveries[len(d.recoveries)-1].Round(10*time.Millisecond))
 	return removed
 }
 
 // leave lets a node go in order.
 func (d *demo) leave(ctx context.Context) error {
-	leaver, err := d.fleet.pick(ctx, false, d.load.rnd)
+	leaver, err := d.processes.pick(ctx, false, d.load.rnd)
 	if err != nil {
 		return err
 	}
-	d.screen.event("%s leaves", leaver.name)
-	if err := d.fleet.terminate(ctx, leaver); err != nil {
+	d.printer.event("%s leaves", leaver.name)
+	if err := d.processes.terminate(ctx, leaver); err != nil {
 		return err
 	}
-	return d.fleet.waitRemoved(ctx, leaver)
+	return d.processes.waitRemoved(ctx, leaver)
 }
 
 // restart restarts every node, one after the other, in an order that the seed
 // decides.
 func (d *demo) restart(ctx context.Context) error {
-	nodes := d.fleet.nodes()
+	nodes := d.processes.nodes()
 	d.load.rnd.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	for _, old := range nodes {
-		d.screen.event("%s restarts", old.name)
-		if err := d.fleet.terminate(ctx, old); err != nil {
+		d.printer.event("%s restarts", old.name)
+		if err := d.processes.terminate(ctx, old); err != nil {
 			return err
 		}
-		fresh, err := d.fleet.restart(ctx, old)
+		fresh, err := d.processes.restart(ctx, old)
 		if err != nil {
 			return err
 		}
-		if err := d.fleet.admit(ctx, fresh); err != nil {
+		if err := d.processes.admit(ctx, fresh); err != nil {
 			return err
 		}
 	}

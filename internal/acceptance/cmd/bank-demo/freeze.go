@@ -30,7 +30,7 @@ const (
 // place, lets it go on, and waits until it ends by itself. Requests that it got meanwhile
 // must not be acknowledged by it: others own its accounts.
 func (d *demo) freeze(ctx context.Context) error {
-	victim, err := d.fleet.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
+	victim, err := d.processes.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
 	if err != nil {
 		return err
 	}
@@ -42,24 +42,24 @@ func (d *demo) freeze(ctx context.Context) error {
 	if err := victim.freeze(); err != nil {
 		return err
 	}
-	d.screen.event("%s is frozen", victim.name)
+	d.printer.event("%s is frozen", victim.name)
 	if err := sleep(ctx, noticedAfter); err != nil {
 		return err
 	}
-	d.fleet.strike(victim)
+	d.processes.forget(victim)
 	victim.abort()
 	d.load.sendLate(ctx, victim, own)
-	if err := d.fleet.waitRemoved(ctx, victim); err != nil {
+	if err := d.processes.waitRemoved(ctx, victim); err != nil {
 		return err
 	}
-	fresh, err := d.fleet.start(ctx)
+	fresh, err := d.processes.start(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.fleet.admit(ctx, fresh); err != nil {
+	if err := d.processes.admit(ctx, fresh); err != nil {
 		return err
 	}
-	d.screen.event("%s thaws after %v, %d transfers wait for it", victim.name, time.Since(at).Round(10*time.Millisecond), len(own))
+	d.printer.event("%s thaws after %v, %d transfers wait for it", victim.name, time.Since(at).Round(10*time.Millisecond), len(own))
 	if err := victim.thaw(); err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (d *demo) freeze(ctx context.Context) error {
 	if err := victim.ended(ctx, exitDown); err != nil {
 		return err
 	}
-	d.screen.event("%s ended by itself with status %d, %v later", victim.name, exitDown, time.Since(thawed).Round(10*time.Millisecond))
+	d.printer.event("%s ended by itself with status %d, %v later", victim.name, exitDown, time.Since(thawed).Round(10*time.Millisecond))
 	return nil
 }
 
@@ -75,11 +75,11 @@ func (d *demo) freeze(ctx context.Context) error {
 func (d *demo) ownedBy(p *process, n int) ([]string, error) {
 	var own []string
 	for i := range d.opts.accounts {
-		books, err := auditor.ReadBooks(d.journal, account(i))
+		history, err := auditor.ReadHistory(d.journal, account(i))
 		if err != nil {
 			return nil, err
 		}
-		if books.Owner() == p.Node {
+		if history.Owner() == p.Node {
 			own = append(own, account(i))
 		}
 		if len(own) == n {

@@ -39,10 +39,10 @@ type told struct {
 
 // load sends transfers at a steady rate and remembers the answers.
 type load struct {
-	fleet    *fleet
-	accounts int
-	rate     int
-	rnd      *rand.Rand // Of the demo's own goroutine.
+	processes *nodeProcesses
+	accounts  int
+	rate      int
+	rnd       *rand.Rand // Of the demo's own goroutine.
 
 	cancel  context.CancelFunc // Ends the goroutines of start; nil before that.
 	stop    chan struct{}
@@ -76,9 +76,9 @@ type failure struct {
 }
 
 // newLoad returns a load that has not started.
-func newLoad(seed uint64, accounts, rate int, f *fleet) *load {
+func newLoad(seed uint64, accounts, rate int, f *nodeProcesses) *load {
 	return &load{
-		fleet: f, accounts: accounts, rate: rate, rnd: rand.New(rand.NewPCG(seed, 2)),
+		processes: f, accounts: accounts, rate: rate, rnd: rand.New(rand.NewPCG(seed, 2)),
 		begun: time.Now(), asked: map[string]bool{}, stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
 	}
 }
@@ -90,7 +90,7 @@ func account(i int) string { return fmt.Sprintf("acct-%04d", i) }
 func (l *load) since() time.Duration { return time.Since(l.begun) }
 
 // start begins to send. Its goroutines end with finish or close.
-func (l *load) start(ctx context.Context, s *screen) {
+func (l *load) start(ctx context.Context, s *printer) {
 	ctx, l.cancel = context.WithCancel(ctx)
 	// Owned by the load; ends with stop, finish waits for it.
 	l.pending.Go(func() {
@@ -162,14 +162,14 @@ func (l *load) transfer(ctx context.Context, t bank.Transfer, first int) {
 	l.measure(t, receipt, sent)
 }
 
-// tries holds the moments at which a request was first and last sent.
-type tries struct{ first, last time.Duration }
+// attemptSpan is the span of time in which a request was sent: from the first attempt to the last one.
+type attemptSpan struct{ first, last time.Duration }
 
 // persist repeats a request, over one node after the other, until it is
 // answered.
-func (l *load) persist(ctx context.Context, first int, method, path string, body, into any) (tries, error) {
+func (l *load) persist(ctx context.Context, first int, method, path string, body, into any) (attemptSpan, error) {
 	now := l.since()
-	sent := tries{now, now}
+	sent := attemptSpan{now, now}
 	var broke time.Duration
 	for attempt := first; ; attempt++ {
 		err := l.ask(ctx, attempt, method, path, body, into)
@@ -202,7 +202,7 @@ func (l *load) note(t told) {
 // which is asked first, took as long as the receipt says, the other one the rest. After a
 // failed try it is not known which of them had not answered: then the other one counts as
 // asked from the beginning.
-func (l *load) measure(t bank.Transfer, receipt bank.Receipt, sent tries) {
+func (l *load) measure(t bank.Transfer, receipt bank.Receipt, sent attemptSpan) {
 	now := l.since()
 	paid := min(sent.last+receipt.PaidAfter, now)
 	l.mu.Lock()
@@ -231,7 +231,7 @@ func (r refusal) Error() string { return string(r) }
 
 // ask sends one request to the node that attempt chooses.
 func (l *load) ask(ctx context.Context, attempt int, method, path string, body, into any) error {
-	nodes := l.fleet.ready()
+	nodes := l.processes.ready()
 	if len(nodes) == 0 {
 		return errors.New("no node to ask")
 	}
@@ -257,7 +257,7 @@ func (l *load) request(ctx context.Context, p *process, method, path string, bod
 	if err != nil {
 		return err
 	}
-	resp, err := l.fleet.client.Do(req)
+	resp, err := l.processes.client.Do(req)
 	if err != nil {
 		return err
 	}

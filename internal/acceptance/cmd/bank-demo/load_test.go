@@ -55,13 +55,13 @@ func newFakes(t *testing.T) (*load, *fakeNode) {
 	alive, dead := httptest.NewServer(fake), httptest.NewServer(fake)
 	t.Cleanup(alive.Close)
 	dead.Close()
-	f := &fleet{client: alive.Client()}
+	f := &nodeProcesses{client: alive.Client()}
 	for _, s := range []*httptest.Server{alive, dead} {
 		p := newProcess("n", "x:1")
 		p.HTTP, p.admitted = strings.TrimPrefix(s.URL, "http://"), true
 		f.alive = append(f.alive, p)
 	}
-	f.screen = &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}
+	f.printer = &printer{out: io.Discard, begun: time.Now(), last: map[string]string{}}
 	return newLoad(1, 10, 200, f), fake
 }
 
@@ -70,7 +70,7 @@ func newFakes(t *testing.T) (*load, *fakeNode) {
 // once, under the id with which it was sent.
 func TestEveryTransferIsRepeatedUntilItIsAnswered(t *testing.T) {
 	l, fake := newFakes(t)
-	l.start(t.Context(), l.fleet.screen)
+	l.start(t.Context(), l.processes.printer)
 	patience.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -104,12 +104,12 @@ func TestASweepAsksEveryAccount(t *testing.T) {
 // TestAnAbandonedLoadCountsWhatWasNotAnswered ends the load with no node to
 // answer it: nothing hangs, and every transfer counts as unanswered.
 func TestAnAbandonedLoadCountsWhatWasNotAnswered(t *testing.T) {
-	l := newLoad(1, 10, 200, &fleet{screen: &screen{out: io.Discard, begun: time.Now(), last: map[string]string{}}})
+	l := newLoad(1, 10, 200, &nodeProcesses{printer: &printer{out: io.Discard, begun: time.Now(), last: map[string]string{}}})
 	require.False(t, l.abandon(), "it had not started")
-	l = newLoad(1, 10, 200, l.fleet)
+	l = newLoad(1, 10, 200, l.processes)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	l.start(ctx, l.fleet.screen)
+	l.start(ctx, l.processes.printer)
 	patience.Eventually(t, func() bool { return len(l.slots) > 10 }, "ten transfers are under way")
 	require.True(t, l.abandon())
 	require.Empty(t, l.told)
@@ -127,7 +127,7 @@ func TestTheRateIsKeptOverTime(t *testing.T) {
 
 // TestALookTakesWhatItSaw shows that a look has the figures since the look before it.
 func TestALookTakesWhatItSaw(t *testing.T) {
-	l := newLoad(1, 10, 300, &fleet{})
+	l := newLoad(1, 10, 300, &nodeProcesses{})
 	require.Equal(t, pace{}, l.look())
 	for i := range 100 {
 		l.waits = append(l.waits, time.Duration(i)*time.Millisecond)
@@ -145,9 +145,9 @@ func TestTheTimeOfATransferIsSplitAmongItsAccounts(t *testing.T) {
 	const second = time.Second
 	transfer := bank.Transfer{From: "a", To: "b"}
 	measured := func(receipt bank.Receipt, first, last time.Duration) []span {
-		l := newLoad(1, 10, 300, &fleet{})
+		l := newLoad(1, 10, 300, &nodeProcesses{})
 		l.begun = l.begun.Add(-10 * second) // The load began a little more than 10 s ago.
-		l.measure(transfer, receipt, tries{first, last})
+		l.measure(transfer, receipt, attemptSpan{first, last})
 		for i := range l.spans {
 			l.spans[i].from, l.spans[i].to = l.spans[i].from.Truncate(second), l.spans[i].to.Truncate(second)
 		}
@@ -191,7 +191,7 @@ func TestAbortEndsTheRequestsToOneNode(t *testing.T) {
 	defer silent.Close()
 	p := newProcess("n1", "x:1")
 	p.HTTP, p.admitted = strings.TrimPrefix(silent.URL, "http://"), true
-	l := newLoad(1, 10, 200, &fleet{client: silent.Client(), alive: []*process{p}})
+	l := newLoad(1, 10, 200, &nodeProcesses{client: silent.Client(), alive: []*process{p}})
 	go func() {
 		<-arrived
 		p.abort()
@@ -211,7 +211,7 @@ func TestTheReceivingAccountIsAskedSecond(t *testing.T) {
 	defer server.Close()
 	p := newProcess("n1", "x:1")
 	p.HTTP, p.admitted = strings.TrimPrefix(server.URL, "http://"), true
-	l := newLoad(1, 10, 200, &fleet{client: server.Client(), alive: []*process{p}})
+	l := newLoad(1, 10, 200, &nodeProcesses{client: server.Client(), alive: []*process{p}})
 	l.transfer(t.Context(), bank.Transfer{ID: "x", From: "a", To: "b", Cents: 1}, 0)
 	require.Len(t, l.spans, 2)
 	require.Less(t, l.spans[0].from, l.spans[0].to)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The demo asks nodes for their view over HTTP ([fleet.members]), prints what has changed
-// ([fleet.show]), and waits for a condition by polling all nodes ([fleet.until]).
+// The demo asks nodes for their view over HTTP ([nodeProcesses.members]), prints what has changed
+// ([nodeProcesses.show]), and waits for a condition by polling all nodes ([nodeProcesses.until]).
 
 // member is one member as a node sees it.
 type member struct {
@@ -53,7 +53,7 @@ func (v view) up() int {
 }
 
 // members asks the nodes one after the other until one answers.
-func (f *fleet) members(ctx context.Context) (view, error) {
+func (f *nodeProcesses) members(ctx context.Context) (view, error) {
 	err := errors.New("no node is alive")
 	for _, p := range f.nodes() {
 		var v view
@@ -65,14 +65,14 @@ func (f *fleet) members(ctx context.Context) (view, error) {
 }
 
 // membersOf asks one node.
-func (f *fleet) membersOf(ctx context.Context, p *process) (view, error) {
+func (f *nodeProcesses) membersOf(ctx context.Context, p *process) (view, error) {
 	var v view
 	err := f.get(ctx, p, "/members", &v)
 	return v, err
 }
 
 // get sends a request that a node can answer at once.
-func (f *fleet) get(ctx context.Context, p *process, path string, into any) error {
+func (f *nodeProcesses) get(ctx context.Context, p *process, path string, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.HTTP+path, http.NoBody)
@@ -91,7 +91,7 @@ func (f *fleet) get(ctx context.Context, p *process, path string, into any) erro
 }
 
 // show prints what changed among the members, with the names of the processes.
-func (f *fleet) show(v view) {
+func (f *nodeProcesses) show(v view) {
 	f.mu.Lock()
 	names := map[string]string{}
 	for _, p := range f.all {
@@ -106,40 +106,40 @@ func (f *fleet) show(v view) {
 	for i := range v.Members {
 		v.Members[i].Node = named(v.Members[i].Node)
 	}
-	f.screen.members(v)
+	f.printer.members(v)
 }
 
 // pollEvery is how often the demo looks at the members while it waits.
 const pollEvery = 100 * time.Millisecond
 
 // waitUp waits until each node sees n members, all of them up.
-func (f *fleet) waitUp(ctx context.Context, n int) error {
+func (f *nodeProcesses) waitUp(ctx context.Context, n int) error {
 	at := time.Now()
 	err := f.until(ctx, func(v view) bool { return len(v.Members) == n && v.up() == n })
 	if err != nil {
 		return fmt.Errorf("waiting for %d members to be up: %w", n, err)
 	}
-	f.screen.event("%d members are up everywhere, %v later", n, time.Since(at).Round(10*time.Millisecond))
+	f.printer.event("%d members are up everywhere, %v later", n, time.Since(at).Round(10*time.Millisecond))
 	return nil
 }
 
 // waitRemoved waits until no node lists the victim.
-func (f *fleet) waitRemoved(ctx context.Context, victim *process) error {
+func (f *nodeProcesses) waitRemoved(ctx context.Context, victim *process) error {
 	at := time.Now()
 	if err := f.until(ctx, func(v view) bool { return v.find(victim) == nil }); err != nil {
 		return fmt.Errorf("waiting for %s to be removed: %w", victim.name, err)
 	}
-	f.screen.event("%s is removed everywhere, %v later", victim.name, time.Since(at).Round(10*time.Millisecond))
+	f.printer.event("%s is removed everywhere, %v later", victim.name, time.Since(at).Round(10*time.Millisecond))
 	return nil
 }
 
 // waitAnswer waits until a node answers for an account, wherever the account lives.
-func (f *fleet) waitAnswer(ctx context.Context, p *process) error {
+func (f *nodeProcesses) waitAnswer(ctx context.Context, p *process) error {
 	at := time.Now()
 	for {
 		var balance struct{ Cents int64 }
 		if f.get(ctx, p, "/accounts/"+account(0), &balance) == nil {
-			f.screen.event("%s answers, %v later", p.name, time.Since(at).Round(10*time.Millisecond))
+			f.printer.event("%s answers, %v later", p.name, time.Since(at).Round(10*time.Millisecond))
 			return nil
 		}
 		if err := sleep(ctx, pollEvery); err != nil {
@@ -149,7 +149,7 @@ func (f *fleet) waitAnswer(ctx context.Context, p *process) error {
 }
 
 // until polls all nodes until every one of them satisfies ok.
-func (f *fleet) until(ctx context.Context, ok func(view) bool) error {
+func (f *nodeProcesses) until(ctx context.Context, ok func(view) bool) error {
 	for {
 		done := true
 		for i, p := range f.nodes() {

@@ -15,9 +15,9 @@ import (
 	"github.com/quorate/quorate/examples/attached"
 )
 
-// What operators do under load, over the Unix socket of a node ([fleet.operate]), as quorate drain and quorate reshard
-// do it: a node is drained ([demo.drain]), and the accounts get another number of shards ([demo.reshard]), also while
-// a node is killed ([demo.reshardAndKill]).
+// What operators do under load, over the Unix socket of a node ([nodeProcesses.operate]), as quorate drain and
+// quorate reshard do it: a node is drained ([demo.drain]), and the accounts get another number of shards
+// ([demo.reshard]), also while a node is killed ([demo.reshardAndKill]).
 
 // The numbers of shards that the accounts have by turns, after the default that they begin with. A change takes
 // as long as there are former shards: a few seconds from one of these to the other.
@@ -30,30 +30,30 @@ const (
 const accountsPath = "/v1/kinds/account"
 
 // socketOf returns the path of the socket of a node for operators.
-func (f *fleet) socketOf(p *process) string { return f.sockets + "/" + p.name }
+func (f *nodeProcesses) socketOf(p *process) string { return f.sockets + "/" + p.name }
 
 // operate asks a node as an operator, who changes something if the operation is not empty.
-func (f *fleet) operate(ctx context.Context, p *process, path, operation string, into any) error {
+func (f *nodeProcesses) operate(ctx context.Context, p *process, path, operation string, into any) error {
 	return attached.Operate(ctx, f.socketOf(p), path, operation, into)
 }
 
 // drain has a node host nothing, and then host again.
 func (d *demo) drain(ctx context.Context) error {
-	victim, err := d.fleet.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
+	victim, err := d.processes.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
 	if err != nil {
 		return err
 	}
-	d.screen.event("%s is drained", victim.name)
+	d.printer.event("%s is drained", victim.name)
 	at := time.Now()
 	for left := 1; left > 0; {
 		var state cluster.Draining
-		if err := d.fleet.operate(ctx, victim, "/v1/drain/begin?wait=5", cluster.DrainOperation, &state); err != nil {
+		if err := d.processes.operate(ctx, victim, "/v1/drain/begin?wait=5", cluster.DrainOperation, &state); err != nil {
 			return err
 		}
 		left = len(state.Hosts)
 	}
-	d.screen.event("%s hosts nothing, %v later", victim.name, time.Since(at).Round(10*time.Millisecond))
-	return d.fleet.operate(ctx, victim, "/v1/drain/end", cluster.UndrainOperation, new(cluster.Draining))
+	d.printer.event("%s hosts nothing, %v later", victim.name, time.Since(at).Round(10*time.Millisecond))
+	return d.processes.operate(ctx, victim, "/v1/drain/end", cluster.UndrainOperation, new(cluster.Draining))
 }
 
 // reshard has the accounts have another number of shards.
@@ -75,37 +75,37 @@ func (d *demo) reshardAndKill(ctx context.Context) error {
 	if err := d.waitHalfway(ctx); err != nil {
 		return err
 	}
-	victim, err := d.fleet.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
+	victim, err := d.processes.pick(ctx, d.load.rnd.IntN(2) == 0, d.load.rnd)
 	if err != nil {
 		return err
 	}
 	if err := d.killThis(ctx, victim, "in the middle of the change"); err != nil {
 		return err
 	}
-	fresh, err := d.fleet.restart(ctx, victim)
+	fresh, err := d.processes.restart(ctx, victim)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.fleet.admit(ctx, fresh), d.waitResharded(ctx, to))
+	return errors.Join(d.processes.admit(ctx, fresh), d.waitResharded(ctx, to))
 }
 
 // beginReshard begins a change of the number of shards, and returns the next number.
 func (d *demo) beginReshard(ctx context.Context) (to int, err error) {
-	asked, err := d.fleet.pick(ctx, false, d.load.rnd)
+	asked, err := d.processes.pick(ctx, false, d.load.rnd)
 	if err != nil {
 		return 0, err
 	}
 	var now cluster.KindReshard
-	if err := d.fleet.operate(ctx, asked, accountsPath+"/resharding", "", &now); err != nil {
+	if err := d.processes.operate(ctx, asked, accountsPath+"/resharding", "", &now); err != nil {
 		return 0, err
 	}
 	to = fewerShards
 	if now.Shards == fewerShards {
 		to = moreShards
 	}
-	d.screen.event("the accounts get %d shards in place of %d", to, now.Shards)
+	d.printer.event("the accounts get %d shards in place of %d", to, now.Shards)
 	query := url.Values{"shards": {strconv.Itoa(to)}}.Encode()
-	return to, d.fleet.operate(ctx, asked, accountsPath+"/reshard?"+query, cluster.ReshardOperation, &now)
+	return to, d.processes.operate(ctx, asked, accountsPath+"/reshard?"+query, cluster.ReshardOperation, &now)
 }
 
 // reshardLimit bounds the wait for the end of a change.
@@ -132,10 +132,10 @@ func (d *demo) waitResharded(ctx context.Context, to int) error {
 				return false
 			}
 		}
-		return len(all) == d.fleet.size()
+		return len(all) == d.processes.size()
 	})
 	if err == nil {
-		d.screen.event("the accounts have %d shards everywhere, %v later", to, time.Since(at).Round(10*time.Millisecond))
+		d.printer.event("the accounts have %d shards everywhere, %v later", to, time.Since(at).Round(10*time.Millisecond))
 	}
 	return err
 }
@@ -146,9 +146,9 @@ func (d *demo) waitShards(ctx context.Context, ok func(all []cluster.KindReshard
 	defer cancel()
 	for {
 		var all []cluster.KindReshard
-		for _, p := range d.fleet.nodes() {
+		for _, p := range d.processes.nodes() {
 			var k cluster.KindReshard
-			if d.fleet.operate(ctx, p, accountsPath+"/resharding", "", &k) == nil {
+			if d.processes.operate(ctx, p, accountsPath+"/resharding", "", &k) == nil {
 				all = append(all, k)
 			}
 		}

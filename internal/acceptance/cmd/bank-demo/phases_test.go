@@ -107,7 +107,7 @@ func TestPromisesThatWereNotKept(t *testing.T) {
 // TestPhasesFollowEachOther enters phases as a run does, and reads the last line
 // and the list of gaps.
 func TestPhasesFollowEachOther(t *testing.T) {
-	d := &demo{load: newLoad(1, 10, 200, &fleet{})}
+	d := &demo{load: newLoad(1, 10, 200, &nodeProcesses{})}
 	d.closeWindow() // A run may end before its first phase.
 	require.Empty(t, d.windows)
 	d.enter(steady)

@@ -21,7 +21,7 @@ type process struct {
 
 	name     string // For people: n1, n2 and so on.
 	address  string // Address in the cluster: host:port.
-	admitted bool   // Clients may ask the node; guarded by the fleet.
+	admitted bool   // Clients may ask the node; guarded by mu of its [nodeProcesses].
 
 	mu       sync.Mutex
 	requests map[int]context.CancelFunc // Cancels the requests under way.

@@ -112,7 +112,7 @@ type plugin struct {
 }
 
 // pluginOf asks a node for one of its plugins.
-func (f *fleet) pluginOf(ctx context.Context, p *process, name string) (plugin, error) {
+func (f *nodeProcesses) pluginOf(ctx context.Context, p *process, name string) (plugin, error) {
 	var all []plugin
 	if err := f.get(ctx, p, "/plugins", &all); err != nil {
 		return plugin{}, err
@@ -125,8 +125,8 @@ func (f *fleet) pluginOf(ctx context.Context, p *process, name string) (plugin, 
 	return plugin{}, fmt.Errorf("%s has no plugin %s", p.name, name)
 }
 
-// away is the outcome for a plugin that was killed or stopped.
-type away struct {
+// pluginOutcome is what became of a plugin that was killed or stopped.
+type pluginOutcome struct {
 	Node   string `json:"node"`
 	How    string `json:"how"`
 	AwayMS int64  `json:"away_ms"` // Time until another process of the plugin could be asked.
@@ -139,14 +139,14 @@ const replacedWithin = 20 * time.Second
 // hurt sends a signal to a plugin of a node, and waits until another process has
 // taken its place.
 func (d *demo) hurt(ctx context.Context, p *process, name, how string, signal syscall.Signal) error {
-	before, err := d.fleet.pluginOf(ctx, p, name)
+	before, err := d.processes.pluginOf(ctx, p, name)
 	if err != nil {
 		return err
 	}
 	if before.PID == 0 {
 		return fmt.Errorf("plugin %s of %s has no process: %s, %s", name, p.name, before.State, before.LastError)
 	}
-	d.screen.event("%s of plugin %s on %s", how, name, p.name)
+	d.printer.event("%s of plugin %s on %s", how, name, p.name)
 	process, err := os.FindProcess(before.PID)
 	if err != nil {
 		return err
@@ -156,10 +156,10 @@ func (d *demo) hurt(ctx context.Context, p *process, name, how string, signal sy
 		return err
 	}
 	for {
-		now, err := d.fleet.pluginOf(ctx, p, name)
+		now, err := d.processes.pluginOf(ctx, p, name)
 		if err == nil && now.Restarts > before.Restarts && now.State == "running" {
-			d.away[name] = away{Node: p.name, How: how, AwayMS: time.Since(at).Milliseconds()}
-			d.screen.event("plugin %s is back after %d ms", name, d.away[name].AwayMS)
+			d.away[name] = pluginOutcome{Node: p.name, How: how, AwayMS: time.Since(at).Milliseconds()}
+			d.printer.event("plugin %s is back after %d ms", name, d.away[name].AwayMS)
 			return nil
 		}
 		if time.Since(at) > replacedWithin {
@@ -174,18 +174,18 @@ func (d *demo) hurt(ctx context.Context, p *process, name, how string, signal sy
 // harm kills the allocation plugin of the coordinator while a node joins, so that
 // shards are on the move, and stops the downing plugin of the oldest node.
 func (d *demo) harm(ctx context.Context) error {
-	oldest, err := d.fleet.pick(ctx, true, d.load.rnd)
+	oldest, err := d.processes.pick(ctx, true, d.load.rnd)
 	if err != nil {
 		return err
 	}
-	fresh, err := d.fleet.start(ctx)
+	fresh, err := d.processes.start(ctx)
 	if err != nil {
 		return err
 	}
 	if err := d.hurt(ctx, oldest, allocationPlugin, "kill -9", syscall.SIGKILL); err != nil {
 		return err
 	}
-	if err := d.fleet.admit(ctx, fresh); err != nil {
+	if err := d.processes.admit(ctx, fresh); err != nil {
 		return err
 	}
 	return d.hurt(ctx, oldest, downingPlugin, "SIGSTOP", stopSignal)

@@ -98,13 +98,13 @@ func (a *answer) Decode(b []byte) error {
 // DecodeTargets returns the contact points of a received answer, checked. A contact point has a dozen bytes, and fifty
 // in memory, so it is made at once, without a message between.
 func DecodeTargets(b []byte) (discovery.Targets, error) {
-	c := columns{room: mwire.RoomOf(b)}
+	c := columns{budget: mwire.BudgetOf(b)}
 	n := mwire.Count(b, fieldHost)
 	if n > discovery.TargetsMax {
 		return discovery.Targets{}, wire.Malformed("host", "%d contact points, the limit is %d", n, discovery.TargetsMax)
 	}
 	var err error
-	if c.found.List, err = mwire.List[discovery.Target](&c.room, n); err != nil {
+	if c.found.List, err = mwire.List[discovery.Target](&c.budget, n); err != nil {
 		return discovery.Targets{}, err
 	}
 	c.found.List = c.found.List[:n]
@@ -125,7 +125,7 @@ func DecodeTargets(b []byte) (discovery.Targets, error) {
 
 // columns are the columns of an answer that is being read.
 type columns struct {
-	room              mwire.Room
+	budget            mwire.Budget
 	found             discovery.Targets
 	hosts, ports, ips int // How many there were.
 }

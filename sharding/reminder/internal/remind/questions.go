@@ -58,7 +58,7 @@ func AppendAnswer(b []byte, a Answer) []byte {
 
 // DecodeAnswer decodes an answer.
 func DecodeAnswer(b []byte) (a Answer, err error) {
-	room := wire.RoomOf(b)
+	room := wire.BudgetOf(b)
 	if a.List, err = wire.List[Status](&room, wire.Count(b, 4)); err != nil {
 		return a, err
 	}
