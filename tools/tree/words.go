@@ -28,7 +28,7 @@ var fieldWords string
 // one is checked from the start.
 func unread() []string {
 	return []string{
-		"bench/internal/area", "bench/internal/rig", "cluster/clustertest", "ddata/crdt", "ddata/internal/protocol",
+		"bench/internal/area", "bench/internal/rig", "cluster/clustertest", "ddata/crdt",
 		"ddata/internal/simulation", "ddata/internal/wire", "examples/post", "examples/presence",
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "machine/meter",
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",

@@ -117,7 +117,7 @@ func (c *change) acceptOwn(node gossip.NodeID, b Accept) Accepted {
 
 // busy reports whether an attempt is under way and not standing still, and asks the acceptors
 // again that have not answered the attempt.
-func (c *change) busy() (busy bool, again []letter) {
+func (c *change) busy() (busy bool, again []peerMessage) {
 	a := c.attempt
 	if a == nil {
 		return false, nil
@@ -145,7 +145,7 @@ func (c *change) patience() time.Duration {
 }
 
 // propose begins an attempt to make a value that of the next generation.
-func (c *change) propose(p *proposal) []letter {
+func (c *change) propose(p *proposal) []peerMessage {
 	c.round = max(c.round, c.beat.Round, c.promised.Round) + 1
 	c.attempt = &attempt{
 		ballot: Ballot{Round: c.round, By: c.self}, value: &p.v, acceptors: p.acceptors, unanimous: p.unanimous,
@@ -170,7 +170,7 @@ func (a *attempt) accept(slot uint64) Accept {
 
 // toAcceptors asks all acceptors but this replica, for what the attempt needs now, that have
 // not agreed to it yet.
-func (c *change) toAcceptors() (out []letter) {
+func (c *change) toAcceptors() (out []peerMessage) {
 	a := c.attempt
 	a.asked = c.m.now.Mono
 	var ask any = a.prepare(c.slot())
@@ -179,7 +179,7 @@ func (c *change) toAcceptors() (out []letter) {
 	}
 	for _, r := range a.acceptors {
 		if p := c.peers[r.ID]; p != nil && r.ID != c.self && !a.agreed[r.ID] {
-			out = append(out, letter{p, ask})
+			out = append(out, peerMessage{p, ask})
 		}
 	}
 	return out
@@ -187,7 +187,7 @@ func (c *change) toAcceptors() (out []letter) {
 
 // promise counts a promise. With enough of them, which it reports, the value is proposed, or that of the
 // highest ballot which any of them has accepted.
-func (c *change) promise(id ReplicaID, b Promise) (enough bool, out []letter) {
+func (c *change) promise(id ReplicaID, b Promise) (enough bool, out []peerMessage) {
 	if !c.mine(b.Slot, b.Ballot, b.Refused) || c.attempt.accepting || !c.attempt.acceptors.Has(id) {
 		return false, nil
 	}

@@ -28,7 +28,7 @@ type Group struct {
 	Name    string
 	Role    string // Only members with the role hold the group; empty: all.
 	Copies  int    // How many replicas hold each key; 0: all.
-	Durable bool   // The group has a store: see [Persist].
+	Durable bool   // The group has a store: see [WriteBatch].
 
 	// Table holds the keys; those that were in the store are in it already.
 	Table *table.Table
@@ -42,8 +42,8 @@ type Group struct {
 	GoOn bool
 	// ExpireAfter is after which time without a change a key expires; zero: never.
 	ExpireAfter time.Duration
-	// Behind says whether a durable group acknowledges what is not in its store yet.
-	Behind Behind
+	// WriteBehindBounds says whether a durable group acknowledges what is not in its store yet.
+	WriteBehind WriteBehindBounds
 }
 
 // speaks reports whether a node may send in the name of a replica: in memory a replica is
@@ -52,8 +52,8 @@ func (g *Group) speaks(node gossip.NodeID, id ReplicaID) bool {
 	return id != 0 && (g.Durable || id == ReplicaID(node.UID))
 }
 
-// Behind bounds what a group may have acknowledged that is not in its store.
-type Behind struct {
+// WriteBehindBounds bounds what a group may have acknowledged that is not in its store.
+type WriteBehindBounds struct {
 	Interval time.Duration // After which time a change is written; zero: before it is acknowledged.
 	Bytes    int64         // How much may wait; with more, acknowledgements wait for the store.
 }

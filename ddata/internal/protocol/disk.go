@@ -19,7 +19,7 @@ import (
 // which it depends. A memory group has none of this: its messages leave at once.
 //
 // In a group that writes behind, what depends on entries alone leaves before they are written
-// ([disk.ahead]), and entries alone are written after an interval ([disk.rests]). Every batch
+// ([disk.ahead]), and entries alone are written after an interval ([disk.mayWait]). Every batch
 // holds all that has changed, so that the store always shows a whole earlier moment.
 
 // disk is the part of a group that writes its store. Where it asks for a count, that is whether this replica counts.
@@ -36,7 +36,7 @@ type disk struct {
 	aside bool
 
 	writing machine.CallID // The call under way, 0 for none.
-	batch   Persist        // What is being written, or has failed and is to be written again.
+	batch   WriteBatch     // What is being written, or has failed and is to be written again.
 	batchOf uint64         // The number of batch.
 	last    uint64         // The number of the batch that was begun last.
 	loaded  uint64         // The number of the last batch that was in the store at the start,
@@ -80,7 +80,7 @@ func (d *disk) changed(keys []string) {
 		d.since = d.m.now.Mono
 	}
 	for _, key := range keys {
-		if d.cfg.Behind.Interval > 0 && !d.keys[key] {
+		if d.cfg.WriteBehind.Interval > 0 && !d.keys[key] {
 			if e, ok := d.cfg.Table.Get(key); ok {
 				d.bytes += int64(table.SizeOf(e))
 			}
@@ -105,27 +105,27 @@ func (d *disk) dirty() bool { return d.noted || d.counts() }
 // counts reports whether others may come to depend on what is not in any batch yet.
 func (d *disk) counts() bool { return d.meta || d.wiped || len(d.keys) > 0 }
 
-// shows is the number on which a message depends that is sent now.
-func (d *disk) shows(of count) uint64 {
+// dependsOn is the number on which a message depends that is sent now.
+func (d *disk) dependsOn(of participation) uint64 {
 	if of.compared() && d.counts() {
 		return d.written + 1
 	}
 	return d.written
 }
 
-// rested is the number that others are to hear of while this replica is at rest.
-func (d *disk) rested(of count) uint64 {
-	if d.cfg.Behind.Interval > 0 {
+// announced is the number that others are to hear of while this replica is at rest.
+func (d *disk) announced(of participation) uint64 {
+	if d.cfg.WriteBehind.Interval > 0 {
 		return d.kept
 	}
-	return d.shows(of)
+	return d.dependsOn(of)
 }
 
 // send sends a message as soon as everything is written on which it may depend, after some keys have changed. It says
 // which batches that are, and returns the number up to which it depends on them.
-func (d *disk) send(to gossip.NodeID, e Envelope, of count, changed []string) uint64 {
+func (d *disk) send(to gossip.NodeID, e Envelope, of participation, changed []string) uint64 {
 	d.changed(changed)
-	e.Loaded, e.Written = d.loaded, d.shows(of)
+	e.Loaded, e.Written = d.loaded, d.dependsOn(of)
 	ahead := d.ahead(e.Body, of)
 	if ahead {
 		e.Written = d.kept
@@ -136,7 +136,7 @@ func (d *disk) send(to gossip.NodeID, e Envelope, of count, changed []string) ui
 
 // answer ends an operation as soon as everything is written on which its answer may depend, after some keys have
 // changed.
-func (d *disk) answer(done Done, of count, changed []string) {
+func (d *disk) answer(done Done, of participation, changed []string) {
 	d.changed(changed)
 	d.emit(done, d.ahead(done, of))
 }
@@ -167,13 +167,13 @@ func (d *disk) hold(batch uint64, e machine.Effect) {
 
 // due reports whether a batch is to be begun, after some keys have changed: nothing is being written, and what has
 // changed may not wait.
-func (d *disk) due(of count, changed []string) bool {
+func (d *disk) due(of participation, changed []string) bool {
 	d.changed(changed)
-	return d.writing == 0 && d.failed == nil && d.dirty() && !d.rests(of)
+	return d.writing == 0 && d.failed == nil && d.dirty() && !d.mayWait(of)
 }
 
 // begin begins to write what has changed, with a meta.
-func (d *disk) begin(meta Meta, of count) {
+func (d *disk) begin(meta Meta, of participation) {
 	d.last++
 	d.batchOf, d.batch = d.last, d.gather(meta, of)
 	clear(d.keys)
@@ -183,14 +183,14 @@ func (d *disk) begin(meta Meta, of count) {
 }
 
 // gather makes a batch of everything that has changed.
-func (d *disk) gather(meta Meta, of count) Persist {
+func (d *disk) gather(meta Meta, of participation) WriteBatch {
 	if d.counts() && of.compared() {
 		// While the replica is apart nobody depends on the batch, and the number stays: a greater one would hide what
 		// is missing below it.
 		d.written++
 	}
 	meta.Written = d.written
-	p := Persist{Group: d.cfg.Name, Meta: meta, Wipe: d.wiped, Aside: d.aside}
+	p := WriteBatch{Group: d.cfg.Name, Meta: meta, Wipe: d.wiped, Aside: d.aside}
 	for _, key := range slices.Sorted(maps.Keys(d.keys)) {
 		if e, ok := d.cfg.Table.Get(key); ok {
 			p.Entries = append(p.Entries, e)
@@ -209,10 +209,10 @@ func (d *disk) write() {
 	d.m.out.Add(machine.Call{ID: d.writing, Port: StorePort, Key: d.cfg.Name, Request: d.batch, Limit: d.m.cfg.Timing.Store})
 }
 
-// rests reports whether what has changed may wait to be written, and sets the timer then.
-func (d *disk) rests(of count) bool {
-	interval := d.cfg.Behind.Interval
-	if interval == 0 || of != yes || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= d.cfg.Behind.Bytes/2 {
+// mayWait reports whether what has changed may wait to be written, and sets the timer then.
+func (d *disk) mayWait(of participation) bool {
+	interval := d.cfg.WriteBehind.Interval
+	if interval == 0 || of != takesPart || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= d.cfg.WriteBehind.Bytes/2 {
 		return false
 	}
 	if d.m.now.Mono.Sub(d.since) >= interval {
@@ -225,15 +225,15 @@ func (d *disk) rests(of count) bool {
 // ahead reports whether an answer, or a message with a body, may leave before the entries are
 // written on which it depends. Votes and the word for a sweep wait, and so does everything while
 // the store fails, or is so slow that more would be lost than was promised.
-func (d *disk) ahead(body any, of count) bool {
-	if d.cfg.Behind.Interval == 0 || of != yes || d.failed != nil {
+func (d *disk) ahead(body any, of participation) bool {
+	if d.cfg.WriteBehind.Interval == 0 || of != takesPart || d.failed != nil {
 		return false
 	}
 	switch body.(type) {
-	case Swept, Promise, Accepted:
+	case SweepReply, Promise, Accepted:
 		return false
 	}
-	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > d.cfg.Behind.Bytes {
+	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > d.cfg.WriteBehind.Bytes {
 		return false
 	}
 	oldest := d.m.now.Mono
@@ -243,7 +243,7 @@ func (d *disk) ahead(body any, of count) bool {
 	if d.writing != 0 {
 		oldest = min(oldest, d.sinceOf)
 	}
-	return d.m.now.Mono.Sub(oldest) <= 2*d.cfg.Behind.Interval
+	return d.m.now.Mono.Sub(oldest) <= 2*d.cfg.WriteBehind.Interval
 }
 
 // answered takes the answer of the store. A batch that has failed may have been written or
@@ -260,7 +260,7 @@ func (d *disk) answered(in machine.Called) {
 	d.failed = nil
 	d.m.out.Disarm(diskTimer{d.index})
 	d.kept = d.batch.Meta.Written
-	d.batch, d.bytesOf = Persist{}, 0
+	d.batch, d.bytesOf = WriteBatch{}, 0
 	n := 0
 	for n < len(d.held) && d.held[n].batch <= d.batchOf {
 		d.m.out.Add(d.held[n].effect)
@@ -287,7 +287,7 @@ func (d *disk) again() {
 }
 
 // final is the last batch, with everything in it that may be missing.
-func (d *disk) final(meta Meta, of count) Persist {
+func (d *disk) final(meta Meta, of participation) WriteBatch {
 	d.keys = d.unwritten()
 	d.wiped, d.aside = d.wiped || d.batch.Wipe, d.aside || d.batch.Aside
 	d.meta = true

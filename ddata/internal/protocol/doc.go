@@ -22,7 +22,7 @@
 //	disk    lets nothing leave before it is written, for a durable group
 //
 // They decide by what is [known] of the register, of the other replicas, and of their stores and this one's: whether
-// those hold what they should is a part too ([integrity]), since a replica whose store was put back, or had not
+// those hold what they should is a part too ([storeCheck]), since a replica whose store was put back, or had not
 // everything in it when its node ended, must not count. No part calls the group: what one causes in another is
 // returned, and the group carries it out.
 //

@@ -29,36 +29,36 @@ type group struct {
 
 	rerouted bool // A replica is at another node than the last route says.
 
-	lead       lead       // What the leader wants to change.
-	behind     behind     // Catching up.
-	passes     passes     // Comparisons of tables.
-	spread     spread     // Deltas.
-	ops        ops        // Operations.
-	remote     remote     // Operations through other nodes.
-	explains   explains   // Questions.
-	lags       lags       // Since when others lag.
-	majorities majorities // Whether there are majorities.
+	proposer    proposer      // What the leader wants to change.
+	transfer    transfer      // Catching up.
+	passes      passes        // Comparisons of tables.
+	propagation propagation   // Deltas.
+	ops         ops           // Operations.
+	remote      remoteUpdates // Operations through other nodes.
+	explainer   explainer     // Questions.
+	lags        lags          // Since when others lag.
+	majorities  majorities    // Whether there are majorities.
 }
 
 func newGroup(m *env, index uint8, cfg Group) *group {
 	g := &group{known: known{
-		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
+		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, storeCheck: newStoreCheck(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
 	k := &g.known
 	g.sender = sender{known: k, disk: newDisk(m, index, cfg), sweep: sweep{known: k, disk: &g.disk}, change: change{known: k, disk: &g.disk}}
 	g.lags, g.majorities = newLags(m, cfg.Table), majorities{known: k, out: &g.sender, passes: &g.passes}
-	g.lead = lead{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
-	g.passes, g.spread = newPasses(k, &g.lags), newSpread(k, &g.lags)
-	g.behind = behind{known: k, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
+	g.proposer = proposer{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
+	g.passes, g.propagation = newPasses(k, &g.lags), newPropagation(k, &g.lags)
+	g.transfer = transfer{known: k, passes: &g.passes, taken: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
 	g.remote = newRemote(k, &g.sender, &g.majorities)
-	g.ops = ops{known: k, out: &g.sender, lags: &g.lags, spread: &g.spread, remote: &g.remote, majorities: &g.majorities, open: map[OpID]*op{}}
-	g.explains = explains{known: k, out: &g.sender, lags: &g.lags, open: map[OpID]*explain{}}
+	g.ops = ops{known: k, out: &g.sender, lags: &g.lags, propagation: &g.propagation, remote: &g.remote, majorities: &g.majorities, open: map[OpID]*op{}}
+	g.explainer = explainer{known: k, out: &g.sender, lags: &g.lags, queries: map[OpID]*keyQuery{}}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
 		g.take(r)
-		g.behind.own()
+		g.transfer.countOwn()
 	}
 	return g
 }
@@ -67,11 +67,11 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 func (g *group) start() {
 	// Before anything leaves, the store says that more may be acknowledged than is in it, and an unclean start has a
 	// number of its own.
-	if g.integrity.unclean {
+	if g.storeCheck.unclean {
 		g.m.counts.Unclean++
-		g.integrity.restarts++
+		g.storeCheck.restarts++
 	}
-	if g.integrity.unclean || g.cfg.Behind.Interval > 0 {
+	if g.storeCheck.unclean || g.cfg.WriteBehind.Interval > 0 {
 		g.disk.metaChanged()
 	}
 	g.route()
@@ -80,7 +80,7 @@ func (g *group) start() {
 // adopt takes a register over that replaces the known one. With fresh, this replica has
 // created it.
 func (g *group) adopt(r *Register, fresh bool) {
-	g.rest()
+	g.flushDeltas()
 	before := g.reg
 	known := uint64(0)
 	if before != nil && before.Lineage.Turn == r.Lineage.Turn {
@@ -91,9 +91,9 @@ func (g *group) adopt(r *Register, fresh bool) {
 		known, other = before.Gen, false
 	}
 	g.take(r)
-	g.integrity.prune(func(id ReplicaID) bool { return r.In(id) || g.peers[id] != nil })
+	g.storeCheck.prune(func(id ReplicaID) bool { return r.In(id) || g.peers[id] != nil })
 	if other {
-		g.integrity.forget()
+		g.storeCheck.forget()
 		g.rerouted = true
 	}
 	switch {
@@ -113,14 +113,14 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.dropBuckets(known)
 	g.lags.adopted(r)
 	g.disk.metaChanged()
-	g.caughtUp(g.behind.begin())
+	g.caughtUp(g.transfer.begin())
 	g.change.reset()
-	g.lead.adopted()
+	g.proposer.adopted()
 	g.majorities.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1 && !other)
-	if g.integrity.forgetCopies(); g.integrity.unclean && !g.holds() {
-		g.sure() // Who is in no set holds nothing, and has lost nothing. After the operations, which it looks at.
+	if g.storeCheck.forgetCopies(); g.storeCheck.unclean && !g.holds() {
+		g.becomeSure() // Who is in no set holds nothing, and has lost nothing. After the operations, which it looks at.
 	}
 	g.majorities.wentOn(before)
 	g.route()
@@ -160,11 +160,11 @@ func (g *group) accepted(by ReplicaID, b Accepted) {
 
 // catchUp takes in what this replica lacks, if it has to.
 func (g *group) catchUp() {
-	if !g.behind.needs() {
+	if !g.transfer.needs() {
 		return
 	}
-	g.caughtUp(g.behind.enough())
-	g.post(g.behind.ask()...)
+	g.caughtUp(g.transfer.enough())
+	g.post(g.transfer.ask()...)
 }
 
 // caughtUp notes that this replica has caught up, if it has, and tells the others.
@@ -175,7 +175,7 @@ func (g *group) caughtUp(has bool) {
 	g.caught = true
 	g.disk.metaChanged()
 	g.greet()
-	g.ops.caughtUp()
+	g.ops.transferEnded()
 }
 
 // compare handles the message of a pass, and what follows from it.
@@ -186,10 +186,10 @@ func (g *group) compare(p *peer, e Envelope) {
 	if x.ended == nil {
 		return
 	}
-	if x.ended.catchUp {
-		g.caughtUp(g.behind.took(x.ended))
+	if x.ended.catchingUp {
+		g.caughtUp(g.transfer.noteTaken(x.ended))
 	}
-	g.integrity.ended(x.ended)
+	g.storeCheck.ended(x.ended)
 	g.restored()
 	g.majorities.ended(x.ended)
 }
@@ -213,13 +213,13 @@ func (g *group) drop(aside bool) {
 	}
 	g.m.counts.Wiped++
 	g.table.Wipe()
-	g.m.out.Add(Wiped{Group: g.index, N: n})
+	g.m.out.Add(DroppedAll{Group: g.index, N: n})
 	g.disk.wipe(aside)
 }
 
-// seal notes that the end of the change is sealed: a peer says so, or a winning part of the old homes of each bucket
-// is known to know of it.
-func (g *group) seal(said bool) {
+// noteSealed notes that the end of the change is sealed: a peer says so, or a winning part of the old homes of each
+// bucket is known to know of it.
+func (g *group) noteSealed(said bool) {
 	if g.reg != nil && !g.sealed && (said || g.ends()) {
 		g.sealed, g.rerouted = true, true
 		g.ops.recount()
@@ -234,7 +234,7 @@ func (g *group) route() {
 // membersChanged forgets peers that are no members any more.
 func (g *group) membersChanged() {
 	state := g.m.state
-	g.integrity.forgetClaims(state)
+	g.storeCheck.forgetClaims(state)
 	for node, p := range g.nodes { //quorate:unordered each peer by itself
 		if state.Member(node) != nil {
 			continue
@@ -271,8 +271,8 @@ func (g *group) membersChanged() {
 // tick repeats what was not answered.
 func (g *group) tick() {
 	g.table.SetTick(g.m.seconds())
-	for _, x := range g.explains.sorted() {
-		if g.explains.late(x) {
+	for _, x := range g.explainer.sorted() {
+		if g.explainer.late(x) {
 			g.explain(x)
 		}
 	}
@@ -287,12 +287,12 @@ func (g *group) tick() {
 		return
 	}
 	if g.tickStore(); !g.apart() {
-		g.propose(g.lead.tick())
+		g.propose(g.proposer.tick())
 		g.catchUp()
 		g.post(g.passes.tick()...)
 	}
 	g.restore()
-	g.spread.tick()
+	g.propagation.tick()
 	if !g.apart() {
 		g.post(g.sweep.tick()...)
 	}
@@ -311,13 +311,13 @@ func (g *group) settle(asked bool) (busy bool) {
 	return asked && g.busy()
 }
 
-// rest sends what waits before another register is adopted, since afterwards it would have to
+// flushDeltas sends what waits before another register is adopted, since afterwards it would have to
 // say another generation, and forgets the batches that are on their way.
-func (g *group) rest() {
+func (g *group) flushDeltas() {
 	if g.reg != nil {
-		g.ops.carry(g.spread.flush(true))
+		g.ops.carry(g.propagation.flush(true))
 	}
-	g.spread.forget()
+	g.propagation.forget()
 }
 
 // OriginOf returns the origin under which a node changes values.

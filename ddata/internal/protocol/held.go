@@ -11,8 +11,8 @@ import (
 
 // A bucket that has lost its homes for good must not hold up the others. First what the
 // register says of such buckets ([Held], [Reset]) and how the next register takes that over;
-// then when a bucket is held back ([known.loses]) and which are in the next generation
-// ([lead.holding]); last how an operator accepts a loss ([lead.accepted]).
+// then when a bucket is held back ([known.losesHomes]) and which are in the next generation
+// ([proposer.heldNext]); last how an operator accepts a loss ([proposer.withLossAccepted]).
 //
 // Holding a bucket back is safe whether its homes are lost or not. In a joint phase it is
 // what going back to the stable one is for all: every write that counts is held by a majority
@@ -190,10 +190,10 @@ func (k *known) unnamed() bool {
 	return false
 }
 
-// loses reports whether a bucket that is not held back would hold up the change of the sets
+// losesHomes reports whether a bucket that is not held back would hold up the change of the sets
 // until replicas come back that are not those of members: no winning part of its homes is
 // left, or of its former ones, which have yet to hear of the end.
-func (k *known) loses(v *view) bool {
+func (k *known) losesHomes(v *view) bool {
 	if k.cfg.Copies == 0 || v.held {
 		return false
 	}
@@ -217,9 +217,9 @@ func (k *known) missing(v *view) (ids []ReplicaID) {
 	return ids
 }
 
-// goOn is the record in the next generation of a bucket that is held back. With begins, that
+// heldOn is the record in the next generation of a bucket that is held back. With begins, that
 // generation begins a change.
-func (k *known) goOn(v *view, begins bool) Held {
+func (k *known) heldOn(v *view, begins bool) Held {
 	h := Held{Homes: v.current, Old: v.old}
 	if v.freed(func(id ReplicaID) bool { return k.knows[id] }) {
 		h.Old = nil
@@ -229,13 +229,13 @@ func (k *known) goOn(v *view, begins bool) Held {
 }
 
 // returned reports whether buckets that are held back have homes again.
-func (l *lead) returned() bool {
-	return !l.views.each(func(v *view) bool { return !v.held || !l.goOn(v, true).Moves })
+func (l *proposer) returned() bool {
+	return !l.views.each(func(v *view) bool { return !v.held || !l.heldOn(v, true).Moves })
 }
 
-// holding returns which buckets are held back in the next generation. With begins, that
+// heldNext returns which buckets are held back in the next generation. With begins, that
 // generation begins a change; with names, those are added that would hold it up.
-func (l *lead) holding(begins, names bool) []Held {
+func (l *proposer) heldNext(begins, names bool) []Held {
 	if l.cfg.Copies == 0 {
 		return nil
 	}
@@ -244,8 +244,8 @@ func (l *lead) holding(begins, names bool) []Held {
 	for bucket := range table.Buckets {
 		switch v, h := l.views.bucket(bucket), of[bucket]; {
 		case v.held:
-			all = putHeld(all, bucket, l.goOn(v, begins))
-		case names && l.known.loses(v):
+			all = putHeld(all, bucket, l.heldOn(v, begins))
+		case names && l.losesHomes(v):
 			all = putHeld(all, bucket, l.holdBack(v))
 		case h != nil && !begins:
 			all = putHeld(all, bucket, Held{Homes: h.Homes, Moves: true})
@@ -255,7 +255,7 @@ func (l *lead) holding(begins, names bool) []Held {
 }
 
 // holdBack is the record of a bucket that is to be held back.
-func (l *lead) holdBack(v *view) Held {
+func (l *proposer) holdBack(v *view) Held {
 	h := Held{Homes: v.current}
 	if !l.sealed {
 		h.Old = v.old
@@ -263,29 +263,29 @@ func (l *lead) holdBack(v *view) Held {
 	return h
 }
 
-// loses reports whether buckets are to be held back. A disk may come back soon: the leader
+// holdsBack reports whether buckets are to be held back. A disk may come back soon: the leader
 // waits for those for as long as for the rest of Next.
-func (l *lead) loses() bool {
-	if l.cfg.Copies == 0 || l.unnamed() || l.views.each(func(v *view) bool { return !l.known.loses(v) }) {
-		l.missed = 0
+func (l *proposer) holdsBack() bool {
+	if l.cfg.Copies == 0 || l.unnamed() || l.views.each(func(v *view) bool { return !l.losesHomes(v) }) {
+		l.homesMissed = 0
 		return false
 	}
-	if l.missed == 0 {
-		l.missed = l.m.now.Mono
+	if l.homesMissed == 0 {
+		l.homesMissed = l.m.now.Mono
 	}
-	return !l.cfg.Durable || l.m.now.Mono.Sub(l.missed) >= l.m.cfg.Timing.Gather
+	return !l.cfg.Durable || l.m.now.Mono.Sub(l.homesMissed) >= l.m.cfg.Timing.Gather
 }
 
-// accepted returns the register in which every bucket without its homes begins anew, with what
+// withLossAccepted returns the register in which every bucket without its homes begins anew, with what
 // those hold that are left; false if there is no such bucket. The homes of a bucket of which
 // none is left begin with nothing.
-func (l *lead) accepted() (v Register, some bool) {
+func (l *proposer) withLossAccepted() (v Register, some bool) {
 	v = l.reg.again(nil)
 	var fresh []Reset
 	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
 		w, h := l.views.bucket(bucket), of[bucket]
-		switch on := l.goOn(w, true); {
+		switch on := l.heldOn(w, true); {
 		case l.homeless(w):
 			left := w.left(l.there)
 			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {
@@ -303,16 +303,16 @@ func (l *lead) accepted() (v Register, some bool) {
 }
 
 // homeless reports whether a bucket is one that begins anew when the loss of buckets is accepted.
-func (k *known) homeless(v *view) bool { return v.held && !k.goOn(v, true).Moves || k.loses(v) }
+func (k *known) homeless(v *view) bool { return v.held && !k.heldOn(v, true).Moves || k.losesHomes(v) }
 
-// accept returns the register in which buckets begin anew whose loss an operator has accepted, until there are
+// nextWithLoss returns the register in which buckets begin anew whose loss an operator has accepted, until there are
 // none, or that have lost their homes for good; false if there are none.
-func (l *lead) accept() (v Register, some bool) {
-	if !l.accepts && !(l.leads() && l.majorities.bucketsForGood()) {
+func (l *proposer) nextWithLoss() (v Register, some bool) {
+	if !l.acceptsLoss && !(l.leads() && l.majorities.bucketsForGood()) {
 		return Register{}, false
 	}
-	v, some = l.accepted()
-	l.accepts = l.accepts && some
+	v, some = l.withLossAccepted()
+	l.acceptsLoss = l.acceptsLoss && some
 	return v, some
 }
 

@@ -12,13 +12,13 @@ import (
 
 // What a node tells its machine, and what the machine wants to have done.
 
-// Strength is how many replicas an operation waits for.
-type Strength uint8
+// LevelName is how many replicas an operation waits for.
+type LevelName uint8
 
 // The strengths, from the weakest.
 const (
 	// Local: this replica alone.
-	Local Strength = iota + 1
+	Local LevelName = iota + 1
 	// Count: a number of replicas, this one included.
 	Count
 	// Majority: more than half of each set that counts.
@@ -29,22 +29,22 @@ const (
 
 // Level says how many replicas an operation waits for.
 type Level struct {
-	Strength Strength
-	N        int // For Count: how many.
-	Extra    int // For Majority: how many more than a majority.
-	MinCap   int // For Majority: at least as many, as far as there are.
+	Name   LevelName
+	N      int // For Count: how many.
+	Extra  int // For Majority: how many more than a majority.
+	MinCap int // For Majority: at least as many, as far as there are.
 }
 
 // enough returns how many of a set of a size the level needs. It is not meant for Count.
 func (l Level) enough(size int) int {
-	if l.Strength == All {
+	if l.Name == All {
 		return size
 	}
 	return min(size, max(size/2+1+l.Extra, l.MinCap))
 }
 
 // plain reports whether a level is a majority without anything added.
-func (l Level) plain() bool { return l.Strength == Majority && l.Extra == 0 && l.MinCap == 0 }
+func (l Level) plain() bool { return l.Name == Majority && l.Extra == 0 && l.MinCap == 0 }
 
 // Write is the command to have a local change confirmed, as the table has returned it.
 type Write struct {
@@ -82,9 +82,9 @@ type Delete struct {
 // Cancel is the command to end an operation before its time: [Done] says how far it came.
 type Cancel struct{ Op OpID }
 
-// Spread is the command to send local changes soon, for a change that no operation waits
+// SendDeltas is the command to send local changes soon, for a change that no operation waits
 // for.
-type Spread struct{ Group uint8 }
+type SendDeltas struct{ Group uint8 }
 
 // AcceptLoss is the command of an operator to go on with what this replica holds, although
 // no winning part of the replicas is left: a new lineage begins.
@@ -130,7 +130,7 @@ type Done struct {
 	Missing  []ReplicaID
 	Refusals []NodeRefusal
 	Since    time.Duration // For NoQuorum: for how long,
-	Fate     Fate          // and what will or must happen.
+	Recovery Recovery      // and what will or must happen.
 	Err      error
 }
 
@@ -140,15 +140,15 @@ type NodeRefusal struct {
 	Reason string
 }
 
-// Notify is the effect that tells of keys that have changed.
-type Notify struct {
+// KeysChanged is the effect that tells of keys that have changed.
+type KeysChanged struct {
 	Group uint8
 	Keys  []string
 }
 
-// Wiped is the effect that tells that the replica has forgotten everything that it held. No
+// DroppedAll is the effect that tells that the replica has forgotten everything that it held. No
 // Notify names the keys: of those that do not come back nobody would learn otherwise.
-type Wiped struct {
+type DroppedAll struct {
 	Group uint8
 	N     int // How many keys that were, tombstones among them.
 }
@@ -160,12 +160,12 @@ type Routed struct {
 	Route *Route
 }
 
-// StorePort is the port of the calls to the store of the durable groups, a [Persist] with the
+// StorePort is the port of the calls to the store of the durable groups, a [WriteBatch] with the
 // name of the group as the key, or a [RenewID].
 const StorePort = "store"
 
-// Persist is the request to write a batch: everything in it is written or nothing.
-type Persist struct {
+// WriteBatch is the request to write a batch: everything in it is written or nothing.
+type WriteBatch struct {
 	Group   string
 	Meta    Meta
 	Entries []table.Entry
@@ -189,8 +189,8 @@ type Meta struct {
 	Written uint64
 	// Older is the replica whose store was found to be older than others remember.
 	Older ReplicaID
-	// Shown is what other replicas have shown of their stores, sorted by id.
-	Shown []Shown
+	// StoreVersion is what other replicas have shown of their stores, sorted by id.
+	Shown []StoreVersion
 	// Behind says that more may have been acknowledged than is in the store, unless the node
 	// ends in order. Restarts is the greatest number of unclean starts that was known.
 	Behind   bool

@@ -31,11 +31,11 @@ type known struct {
 	none   map[gossip.NodeID]bool      // The nodes that have said that they know no register.
 	gone   map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
 
-	integrity integrity // Whether stores hold what they should.
+	storeCheck storeCheck // Whether stores hold what they should.
 }
 
 // apart reports whether this replica must not count: it may have forgotten something, or has.
-func (k *known) apart() bool { return k.integrity.count != yes }
+func (k *known) apart() bool { return k.storeCheck.participation != takesPart }
 
 // member reports whether this node holds the group.
 func (k *known) member() bool { return k.self != 0 }
@@ -57,11 +57,11 @@ func (k *known) isApart(id ReplicaID) bool {
 		return k.apart()
 	}
 	p := k.peers[id]
-	return p != nil && p.count != yes
+	return p != nil && p.participation != takesPart
 }
 
-// stands reports whether a replica completes majorities: its node may host, as far as is known.
-func (k *known) stands(id ReplicaID) bool {
+// hosts reports whether a replica completes majorities: its node may host, as far as is known.
+func (k *known) hosts(id ReplicaID) bool {
 	if id == k.self {
 		return k.m.mayHost()
 	}
@@ -73,10 +73,10 @@ func (k *known) stands(id ReplicaID) bool {
 // far as is known: the replica does not come to count again.
 func (k *known) isOlder(id ReplicaID) bool {
 	if id == k.self {
-		return k.integrity.count == older
+		return k.storeCheck.participation == older
 	}
 	p := k.peers[id]
-	return p != nil && p.count == older
+	return p != nil && p.participation == older
 }
 
 // misses reports whether a peer is not known to know the present register.

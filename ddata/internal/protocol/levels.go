@@ -13,9 +13,9 @@ package protocol
 // reads reports whether a read has enough answers.
 func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
 	switch {
-	case l.Strength == Local:
+	case l.Name == Local:
 		return true
-	case l.Strength == Count:
+	case l.Name == Count:
 		return v.union(in) >= min(l.N, len(v.current))
 	case l.plain():
 		return v.current.Wins(in)
@@ -27,18 +27,18 @@ func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
 // agreed reports whether a read may return what those that are in have answered with, and
 // need not write it back first. While others may still ask another set it has to.
 func (l Level) agreed(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
-	phase, sealed = v.standing(phase, sealed)
+	phase, sealed = v.phaseIn(phase, sealed)
 	return phase != PhaseJoint && sealed && l.reads(v, in)
 }
 
 // writes reports whether a write is held by enough replicas.
 func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
 	met := func(s Set) bool { return s.count(in) >= l.enough(len(s)) }
-	phase, sealed = v.standing(phase, sealed)
+	phase, sealed = v.phaseIn(phase, sealed)
 	switch {
-	case l.Strength == Local:
+	case l.Name == Local:
 		return v.union(in) > 0
-	case l.Strength == Count:
+	case l.Name == Count:
 		return v.union(in) >= min(l.N, len(v.current))
 	case !met(v.current):
 		return false
@@ -51,9 +51,9 @@ func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool
 	}
 }
 
-// standing returns in which phase a bucket is, and whether the end is sealed: one that is held
+// phaseIn returns in which phase a bucket is, and whether the end is sealed: one that is held
 // back takes no part in the change of the others, and may not be sealed when they are.
-func (v *view) standing(phase Phase, sealed bool) (Phase, bool) {
+func (v *view) phaseIn(phase Phase, sealed bool) (Phase, bool) {
 	switch {
 	case !v.held:
 		return phase, sealed

@@ -26,22 +26,22 @@ type Machine struct {
 	ended  bool
 	pace   pace
 
-	renewal renewal
+	idChange idChange
 }
 
 // env is what every part of a machine knows of its node and of the present step.
 type env struct {
-	cfg    Config
-	state  *gossip.State // The members, nil until they are known.
-	now    machine.Now
-	out    *machine.Outbox
-	call   machine.CallID
-	pass   PassID
-	counts Counts
-	began  machine.Instant
-	stands machine.Instant        // Up to when this node may host.
-	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
-	fenced map[gossip.UID]bool    // The removed members that can host nothing any more.
+	cfg          Config
+	state        *gossip.State // The members, nil until they are known.
+	now          machine.Now
+	out          *machine.Outbox
+	call         machine.CallID
+	pass         PassID
+	counts       Counts
+	began        machine.Instant
+	mayHostUntil machine.Instant        // Up to when this node may host.
+	left         map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
+	fenced       map[gossip.UID]bool    // The removed members that can host nothing any more.
 }
 
 // tickTimer wakes the machine at each tick.
@@ -54,7 +54,7 @@ type spreadTimer struct{ Group uint8 }
 func New(cfg Config) *Machine {
 	m := &Machine{env: env{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}}
 	if !cfg.Standing {
-		m.stands = machine.Never
+		m.mayHostUntil = machine.Never
 	}
 	for i, of := range cfg.Groups {
 		m.groups = append(m.groups, newGroup(&m.env, uint8(i), of))
@@ -100,7 +100,7 @@ func (m *Machine) handle(in machine.Input) {
 		m.changed(in)
 	case component.Standing:
 		if m.cfg.Standing {
-			m.stands = in.Until
+			m.mayHostUntil = in.Until
 		}
 	case component.Fenced:
 		m.fenced[in.Node.UID] = true
@@ -117,7 +117,7 @@ func (m *Machine) handle(in machine.Input) {
 // mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed,
 // decides no generation and completes no majority; local operations go on, and those that wait for a number of
 // replicas.
-func (m *env) mayHost() bool { return m.now.Mono <= m.stands }
+func (m *env) mayHost() bool { return m.now.Mono <= m.mayHostUntil }
 
 // command handles what the program wants.
 func (m *Machine) command(in machine.Input) {
@@ -133,19 +133,19 @@ func (m *Machine) command(in machine.Input) {
 			g.ops.cancel(in.Op)
 			g.remote.cancel(in.Op)
 		}
-	case BorrowKey:
-		m.groups[in.Group].remote.borrow(in)
+	case FetchEntry:
+		m.groups[in.Group].remote.fetch(in)
 	case CommitDelta:
 		m.groups[in.Group].remote.commit(in)
-	case Spread:
-		m.groups[in.Group].spread.soon()
+	case SendDeltas:
+		m.groups[in.Group].propagation.soon()
 	case AcceptLoss:
-		if !m.renewal.aside {
+		if !m.idChange.aside {
 			m.groups[in.Group].acceptLoss()
 		}
 	case ExplainKey:
 		g := m.groups[in.Group]
-		g.explain(g.explains.begin(in))
+		g.explain(g.explainer.begin(in))
 	case Survey:
 		m.survey(in)
 	}
@@ -184,7 +184,7 @@ func (m *Machine) received(from gossip.NodeID, message any) {
 	switch {
 	case m.state == nil || m.state.Member(from) == nil:
 		m.counts.Strangers++
-	case !ok || int(e.Group) >= len(m.groups) || !e.sane():
+	case !ok || int(e.Group) >= len(m.groups) || !e.valid():
 		m.counts.Malformed++
 	default:
 		m.groups[e.Group].received(from, e)
@@ -199,10 +199,10 @@ func (m *Machine) fired(t machine.Timer) {
 		}
 		m.renew()
 		m.leave()
-		m.rest()
+		m.armTick()
 	case spreadTimer:
 		g := m.groups[t.Group]
-		g.ops.carry(g.spread.due())
+		g.ops.carry(g.propagation.due())
 	case diskTimer:
 		m.groups[t.Group].disk.again()
 	}
@@ -243,9 +243,9 @@ func (m *Machine) end() {
 // Final returns what is still to be written when the node has ended in order and this machine
 // takes no more steps: everything that is not known to be in the store. It says that no more was
 // acknowledged than is in it, unless that is so from an earlier end.
-func (m *Machine) Final() (all []Persist) {
+func (m *Machine) Final() (all []WriteBatch) {
 	for _, g := range m.groups {
-		if g.disk.used && g.cfg.Behind.Interval > 0 {
+		if g.disk.used && g.cfg.WriteBehind.Interval > 0 {
 			all = append(all, g.final())
 		}
 	}
@@ -253,7 +253,7 @@ func (m *Machine) Final() (all []Persist) {
 }
 
 // Unsure reports whether this node's replica may have lost what it has acknowledged.
-func (m *Machine) Unsure(group uint8) bool { return m.groups[group].integrity.unclean }
+func (m *Machine) Unsure(group uint8) bool { return m.groups[group].storeCheck.unclean }
 
 // refuse answers operations of a node that has ended.
 func (m *Machine) refuse(in machine.Input) {

@@ -33,33 +33,34 @@ type majorities struct {
 	took  map[ReplicaID]bool
 }
 
-// Fate says what will or must happen to a group without majorities.
-type Fate uint8
+// Recovery says what will or must happen to a group without majorities.
+type Recovery uint8
 
 // The fates.
 const (
 	// FateNone: there are majorities.
-	FateNone Fate = iota
+	RecoveryNone Recovery = iota
 	// FateReturn: the missing are members that cannot be reached: they come back, or are removed.
-	FateReturn
+	RecoveryReturn
 	// FateGoOn: the group goes on by itself with what is left, as soon as all of those who are left can be reached.
-	FateGoOn
+	RecoveryGoOn
 	// FateDisks: the missing have to be started again with their disks; or an operator accepts the loss.
-	FateDisks
+	RecoveryDisks
 	// FateOperator: an operator has to accept the loss of what the missing held.
-	FateOperator
+	RecoveryOperator
 )
 
 // Alarm is the effect that tells people that a group has no majorities, or has them again.
 type Alarm struct {
-	Group   uint8
-	Fate    Fate
-	Missing []ReplicaID // Sorted; nil for FateNone.
-	Since   machine.Instant
+	Group    uint8
+	Recovery Recovery
+	Missing  []ReplicaID // Sorted; nil for FateNone.
+	Since    machine.Instant
 }
 
-// WentOn is the effect that tells that a group in memory has gone on without replicas, which were a majority.
-type WentOn struct {
+// ContinuedWithoutMajority is the effect that tells that a group in memory has gone on without replicas, which were a
+// majority.
+type ContinuedWithoutMajority struct {
 	Group uint8
 	Lost  []ReplicaID // Sorted.
 }
@@ -69,28 +70,28 @@ const alarmAfter = time.Second
 
 // tick tells people how the group stands, if that has changed.
 func (l *majorities) tick() {
-	fate, missing := l.fate()
+	fate, missing := l.recovery()
 	switch {
-	case fate == FateNone:
+	case fate == RecoveryNone:
 		l.since = 0
 	case l.since == 0:
 		l.since = l.m.now.Mono
 	}
-	if fate == l.told.Fate && slices.Equal(missing, l.told.Missing) || fate != FateNone && l.m.now.Mono.Sub(l.since) < alarmAfter {
+	if fate == l.told.Recovery && slices.Equal(missing, l.told.Missing) || fate != RecoveryNone && l.m.now.Mono.Sub(l.since) < alarmAfter {
 		return
 	}
-	if l.told.Fate == FateNone {
+	if l.told.Recovery == RecoveryNone {
 		l.m.counts.QuorumsLost++
 	}
-	l.told = Alarm{Group: l.index, Fate: fate, Missing: missing, Since: l.since}
+	l.told = Alarm{Group: l.index, Recovery: fate, Missing: missing, Since: l.since}
 	l.m.out.Add(l.told)
 }
 
-// fate says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not
+// recovery says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not
 // known, that one may be any of them.
-func (l *majorities) fate() (Fate, []ReplicaID) {
+func (l *majorities) recovery() (Recovery, []ReplicaID) {
 	if l.reg == nil || l.unnamed() {
-		return FateNone, nil
+		return RecoveryNone, nil
 	}
 	here := func(id ReplicaID) bool { return l.present(id) && !l.isApart(id) }
 	var missing Set
@@ -107,15 +108,15 @@ func (l *majorities) fate() (Fate, []ReplicaID) {
 	}
 	switch {
 	case len(ids) == 0:
-		return FateNone, nil
+		return RecoveryNone, nil
 	case comes:
-		return FateReturn, ids
+		return RecoveryReturn, ids
 	case l.cfg.Durable:
-		return FateDisks, ids
+		return RecoveryDisks, ids
 	case l.goesOn():
-		return FateGoOn, ids
+		return RecoveryGoOn, ids
 	default:
-		return FateOperator, ids
+		return RecoveryOperator, ids
 	}
 }
 
@@ -129,21 +130,21 @@ func (l *majorities) goneForGood(id ReplicaID) bool {
 
 // forGood reports whether no winning part of the replicas that count can come back.
 func (l *majorities) forGood() bool {
-	return l.goesOn() && !l.unnamed() && l.dead(l.reg.Current, l.reg.Old, l.sealed)
+	return l.goesOn() && !l.unnamed() && l.cannotWin(l.reg.Current, l.reg.Old, l.sealed)
 }
 
-// dead reports whether no winning part of replicas can come back, or of the former ones while these have to hear of
-// the end.
-func (l *majorities) dead(current, old Set, sealed bool) bool {
+// cannotWin reports whether no winning part of replicas can come back, or of the former ones while these have to hear
+// of the end.
+func (l *majorities) cannotWin(current, old Set, sealed bool) bool {
 	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
 	hears := func(id ReplicaID) bool { return comes(id) || l.knows[id] }
 	return !current.Wins(comes) || len(old) > 0 && !sealed && !old.Wins(hears)
 }
 
-// deadBucket is dead of the homes of a bucket. Of one that is held back the former homes have yet to hear of the end of
-// an earlier change.
-func (l *majorities) deadBucket(v *view) bool {
-	return l.dead(v.current, v.old, l.sealed && !v.held)
+// bucketCannotWin is dead of the homes of a bucket. Of one that is held back the former homes have yet to hear of the
+// end of an earlier change.
+func (l *majorities) bucketCannotWin(v *view) bool {
+	return l.cannotWin(v.current, v.old, l.sealed && !v.held)
 }
 
 // bucketsForGood reports whether buckets begin anew by themselves: some are held back, and all those that would begin
@@ -159,7 +160,7 @@ func (l *majorities) bucketsForGood() (some bool) {
 			return true
 		}
 		some = true
-		return l.deadBucket(v)
+		return l.bucketCannotWin(v)
 	})
 	return some && all
 }
@@ -170,10 +171,10 @@ func (l *majorities) left() Set {
 	return slices.DeleteFunc(NewSet(slices.Concat(r.Current, r.Next, r.Old)...), func(r Replica) bool { return l.goneForGood(r.ID) })
 }
 
-// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, or the
+// isFirst reports whether this replica is the one that proposes a new lineage: the first of those that are left, or the
 // leader if nobody is left. Those of members that do not leave come first, and of these the ones that counted. It saves
 // attempts, and nothing rests on it.
-func (l *majorities) heir(left Set) bool {
+func (l *majorities) isFirst(left Set) bool {
 	if len(left) == 0 {
 		return l.leads()
 	}
@@ -213,7 +214,7 @@ func (l *majorities) goOn() (lost bool, p *proposal) {
 		l.from, l.took = l.m.now.Mono, map[ReplicaID]bool{}
 	}
 	left := l.left()
-	if !l.heir(left) || l.out.attempting() && l.out.change.attempt.unanimous || l.cfg.Copies == 0 && l.holds() && !l.gathered(left) {
+	if !l.isFirst(left) || l.out.attempting() && l.out.change.attempt.unanimous || l.cfg.Copies == 0 && l.holds() && !l.gathered(left) {
 		return true, nil
 	}
 	return true, &proposal{l.successor(), NewSet(append(slices.Clone(left), Replica{l.self, ""})...), true}
@@ -275,8 +276,8 @@ func (l *majorities) successor() Register {
 func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	for bucket := range table.Buckets {
 		v := l.views.bucket(bucket)
-		if !l.deadBucket(v) {
-			held = putHeld(held, bucket, l.known.goOn(v, false))
+		if !l.bucketCannotWin(v) {
+			held = putHeld(held, bucket, l.heldOn(v, false))
 			continue
 		}
 		left := v.left(func(id ReplicaID) bool { return !l.goneForGood(id) })
@@ -312,7 +313,7 @@ func (l *majorities) wentOn(before *Register) {
 		return
 	}
 	l.m.counts.WentOn++
-	e := WentOn{Group: l.index}
+	e := ContinuedWithoutMajority{Group: l.index}
 	for _, r := range lost {
 		e.Lost = append(e.Lost, r.ID)
 	}

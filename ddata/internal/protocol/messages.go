@@ -205,20 +205,20 @@ type BucketSummary struct {
 // KeyHash names an entry by a hash of its key, and its state by another.
 type KeyHash struct{ Key, Entry uint64 }
 
-// Pulled answers Pull with as many entries as fit. Done are the buckets of which nothing
+// PullReply answers Pull with as many entries as fit. Done are the buckets of which nothing
 // is left; those that are not done are pulled again.
-type Pulled struct {
+type PullReply struct {
 	Pass    PassID
 	Stamp   uint64
 	Done    []uint16
 	Entries []table.Entry
-	// Wants are the entries, by the hash of the key, that the answering replica lacks, in
+	// Missing are the entries, by the hash of the key, that the answering replica lacks, in
 	// buckets that are done.
-	Wants []Want
+	Missing []MissingEntry
 }
 
-// Want names an entry that a replica lacks.
-type Want struct {
+// MissingEntry names an entry that a replica lacks.
+type MissingEntry struct {
 	Bucket uint16
 	Key    uint64
 }
@@ -231,8 +231,8 @@ type Sweep struct {
 	Retired []crdt.Origin
 }
 
-// Swept answers Sweep.
-type Swept struct {
+// SweepReply answers Sweep.
+type SweepReply struct {
 	Gen     uint64
 	Tombs   uint64 // The hash of the tombstones, which are marked from now on.
 	Origins uint64 // The hash of what the replica holds of the origins.

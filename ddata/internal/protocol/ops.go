@@ -20,16 +20,16 @@ import (
 //
 // A change that was made has an origin and a number, so that a replica which is sent it twice takes it once. So a
 // write whose change this replica has dropped keeps it aside, in the operation, and goes on with the homes of then
-// ([spread.resend], [ops.restore]): made again it would count twice where somebody has it.
+// ([propagation.resend], [ops.restore]): made again it would count twice where somebody has it.
 
 // ops are the operations of this node that wait for replicas.
 type ops struct {
-	known      *known
-	out        *sender
-	lags       *lags
-	spread     *spread
-	remote     *remote
-	majorities *majorities
+	known       *known
+	out         *sender
+	lags        *lags
+	propagation *propagation
+	remote      *remoteUpdates
+	majorities  *majorities
 
 	open map[OpID]*op
 }
@@ -84,7 +84,7 @@ type answered struct {
 func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
 	k := s.known
 	if len(s.open) >= k.m.cfg.Bounds.Operations {
-		if d := (Done{Op: id, Verdict: Overloaded}); !s.remote.serves(d) {
+		if d := (Done{Op: id, Verdict: Overloaded}); !s.remote.answerServed(d) {
 			k.m.out.Add(d)
 		}
 		return nil
@@ -113,12 +113,12 @@ func (s *ops) write(in Write) {
 		s.goOn(o, func(ReplicaID) bool { return false })
 		return
 	}
-	s.spread.line = append(s.spread.line, o)
-	s.here(o)
+	s.propagation.unsent = append(s.propagation.unsent, o)
+	s.heldHere(o)
 	if !o.done {
-		s.carry(s.spread.confirm())
+		s.carry(s.propagation.confirm())
 	} else {
-		s.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
+		s.propagation.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
 	}
 }
 
@@ -134,10 +134,10 @@ func (s *ops) remove(in Delete) {
 		return
 	}
 	o.marked = k.table.Marked(in.Key, k.gen())
-	if !s.bury(o) {
+	if !s.putTombstone(o) {
 		return
 	}
-	s.here(o)
+	s.heldHere(o)
 	s.askMissing(o)
 }
 
@@ -149,7 +149,7 @@ func (s *ops) read(in Read) {
 	}
 	o.read, o.stage = true, asking
 	if in.Own {
-		o.needs = s.remote.took(in.Key)
+		o.needs = s.remote.lastHome(in.Key)
 	}
 	s.restart(o)
 }
@@ -170,7 +170,7 @@ func (s *ops) restart(o *op) {
 		o.answers[k.self] = o.own
 	}
 	s.askMissing(o)
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
 // targets returns the replicas that an operation asks: the homes of its bucket in every set
@@ -194,7 +194,7 @@ func (s *ops) askMissing(o *op) {
 	k := s.known
 	o.asked = k.m.now.Mono
 	if o.stage == storing && k.deleted(o.key) && !o.deletes() {
-		s.dead(o)
+		s.keyDeleted(o)
 		return
 	}
 	stamp := k.gen()
@@ -204,10 +204,10 @@ func (s *ops) askMissing(o *op) {
 		if !k.apart() {
 			o.stored[k.self] = true
 		}
-	case !o.aside(s.known):
+	case !o.mayRestore(s.known):
 		return
 	case o.makes():
-		s.out.post(s.spread.resend(o, s.targets(o))...)
+		s.out.post(s.propagation.resend(o, s.targets(o))...)
 		return
 	default:
 		stamp = o.stamp
@@ -249,9 +249,9 @@ func (o *op) holds(k *known) bool {
 	return max(own.Versions.Of(o.made.Origin), own.Floor.Of(o.made.Origin)) >= o.made.To
 }
 
-// aside reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
+// mayRestore reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
 // accepted, came between.
-func (o *op) aside(k *known) bool {
+func (o *op) mayRestore(k *known) bool {
 	reg := k.reg
 	return reg != nil && o.turn == reg.Lineage.Turn && o.stamp >= reg.fence()
 }
@@ -259,7 +259,7 @@ func (o *op) aside(k *known) bool {
 // restore merges what an operation has kept aside into the table of this replica, once that has caught up.
 func (s *ops) restore(o *op) bool {
 	k := s.known
-	if !o.aside(s.known) || !k.caught || k.apart() || !k.home(k.self, o.key) {
+	if !o.mayRestore(s.known) || !k.caught || k.apart() || !k.home(k.self, o.key) {
 		return false
 	}
 	var outcome table.Outcome
@@ -279,42 +279,42 @@ func (o *op) covered(by table.Entry) bool {
 }
 
 // carry sends messages, and tells operations what has become of their changes.
-func (s *ops) carry(out []letter, notices []notice) {
+func (s *ops) carry(out []peerMessage, notices []notice) {
 	if len(out) > 0 {
 		s.out.post(out...)
 	}
 	for _, n := range notices {
-		s.learn(n)
+		s.note(n)
 	}
 }
 
-// learn notes what has become of the change of an operation.
-func (s *ops) learn(n notice) {
-	switch n.what {
+// note notes what has become of the change of an operation.
+func (s *ops) note(n notice) {
+	switch n.outcome {
 	case changeUnsent:
 		s.askMissing(n.o)
 	case changeHeld:
-		s.held(n.o, n.of)
+		s.heldBy(n.o, n.of)
 	case changeDeleted:
-		s.dead(n.o)
+		s.keyDeleted(n.o)
 	case changeRefused:
 		s.refuse(n.o, n.of, n.node, n.reason)
 	}
 }
 
-// held notes that a replica holds what an operation has to store.
-func (s *ops) held(o *op, by ReplicaID) {
+// heldBy notes that a replica holds what an operation has to store.
+func (s *ops) heldBy(o *op, by ReplicaID) {
 	if !o.done && o.stage == storing {
 		o.stored[by] = true
 		delete(o.refusers, by)
-		s.look(o)
+		s.finishIfComplete(o)
 	}
 }
 
-// here notes that this replica holds what an operation has to store, if it counts.
-func (s *ops) here(o *op) {
-	if !s.known.apart() || o.level.Strength == Local {
-		s.held(o, s.known.self)
+// heldHere notes that this replica holds what an operation has to store, if it counts.
+func (s *ops) heldHere(o *op) {
+	if !s.known.apart() || o.level.Name == Local {
+		s.heldBy(o, s.known.self)
 	}
 }
 
@@ -323,8 +323,8 @@ func (s *ops) rejoined() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
-		} else if s.stands(o) && o.holds(s.known) {
-			s.held(o, s.known.self)
+		} else if s.stillHolds(o) && o.holds(s.known) {
+			s.heldBy(o, s.known.self)
 		}
 	}
 }
@@ -338,7 +338,7 @@ func (s *ops) refuse(o *op, by ReplicaID, node gossip.NodeID, reason string) {
 	if !o.stored[by] {
 		o.refusers[by] = true
 	}
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
 // answer counts an answer to a read. One of an earlier generation than that by which the
@@ -362,7 +362,7 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 		a.entry, a.exists = *b.Entry, true
 	}
 	o.answers[p.id] = a
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
 // adopted goes on with every operation by another register. With next, it is the one after the
@@ -385,28 +385,28 @@ func (s *ops) adopted(next bool) {
 
 // goOn goes on with an operation that stores something, by what was confirmed by some of the other replicas.
 func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
-	if !s.stands(o) {
+	if !s.stillHolds(o) {
 		return
 	}
 	o.flight = 0
 	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.known.self && !confirmed(id) })
 	s.askMissing(o)
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
-// stands looks whether this replica still holds what an operation has to store, and reports whether the operation goes
-// on. What a write or a delete has to store is kept aside if the replica has dropped it; a write that has changed
+// stillHolds looks whether this replica still holds what an operation has to store, and reports whether the operation
+// goes on. What a write or a delete has to store is kept aside if the replica has dropped it; a write that has changed
 // nothing has nothing to keep, and can be made again without harm; a read begins anew.
-func (s *ops) stands(o *op) bool {
+func (s *ops) stillHolds(o *op) bool {
 	own, ok := s.known.table.Get(o.key)
 	switch {
 	case o.fell:
-		return s.anew(o)
+		return s.redoDelete(o)
 	case o.ends != 0:
 		s.finish(o, o.ends)
 		return false
 	case ok && own.State == table.Deleted && !o.deletes():
-		s.dead(o)
+		s.keyDeleted(o)
 		return false
 	case o.holds(s.known):
 		return true
@@ -439,19 +439,19 @@ func (s *ops) sweeping(r *Register) {
 	}
 }
 
-// caughtUp merges what was kept aside into the table of this replica, which has caught up.
-func (s *ops) caughtUp() {
+// transferEnded merges what was kept aside into the table of this replica, which has caught up.
+func (s *ops) transferEnded() {
 	for _, o := range s.sorted() {
 		if o.stage == storing && !o.read && !o.stored[s.known.self] {
 			s.askMissing(o)
-			s.look(o)
+			s.finishIfComplete(o)
 		}
 	}
 }
 
-// raised forgets the acknowledgements of other replicas for all that is not confirmed yet, and
+// restartsRaised forgets the acknowledgements of other replicas for all that is not confirmed yet, and
 // asks for them anew.
-func (s *ops) raised() {
+func (s *ops) restartsRaised() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
@@ -464,7 +464,7 @@ func (s *ops) raised() {
 // recount looks at all operations again: a set counts no more.
 func (s *ops) recount() {
 	for _, o := range s.sorted() {
-		s.look(o)
+		s.finishIfComplete(o)
 	}
 }
 
@@ -473,9 +473,9 @@ func (s *ops) sorted() []*op {
 	return slices.SortedFunc(maps.Values(s.open), func(a, b *op) int { return cmp.Compare(a.id, b.id) })
 }
 
-// look looks whether an operation is complete, or cannot become so since too many replicas have
+// finishIfComplete looks whether an operation is complete, or cannot become so since too many replicas have
 // refused what it has to store.
-func (s *ops) look(o *op) {
+func (s *ops) finishIfComplete(o *op) {
 	k := s.known
 	if k.reg == nil || o.done {
 		return
@@ -483,7 +483,7 @@ func (s *ops) look(o *op) {
 	v := k.views.bucket(o.bucket)
 	if o.stage == asking {
 		awaits := v.has(o.needs) && k.present(o.needs) && !k.isApart(o.needs) && !o.has(o.needs)
-		if awaits || !o.level.reads(v, o.standing(s.known, o.has)) {
+		if awaits || !o.level.reads(v, o.hosting(s.known, o.has)) {
 			return
 		}
 		s.join(o)
@@ -492,21 +492,21 @@ func (s *ops) look(o *op) {
 		}
 	}
 	switch {
-	case o.complete(s.known, v, o.standing(s.known, o.agrees)):
+	case o.complete(s.known, v, o.hosting(s.known, o.agrees)):
 		s.finish(o, Confirmed)
 	case len(o.refusers) > 0 && !o.complete(s.known, v, func(id ReplicaID) bool { return !o.refusers[id] }):
 		s.finish(o, Refused)
 	}
 }
 
-// standing returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
+// hosting returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
 // while this node may not.
-func (o *op) standing(k *known, in func(ReplicaID) bool) func(ReplicaID) bool {
-	if o.level.Strength < Majority {
+func (o *op) hosting(k *known, in func(ReplicaID) bool) func(ReplicaID) bool {
+	if o.level.Name < Majority {
 		return in
 	}
 	may := k.m.mayHost()
-	return func(id ReplicaID) bool { return may && in(id) && k.stands(id) }
+	return func(id ReplicaID) bool { return may && in(id) && k.hosts(id) }
 }
 
 // complete reports whether an operation that stores is complete if some replicas hold what it
@@ -560,7 +560,7 @@ func (s *ops) join(o *op) {
 		if outcome, err := k.table.Join(o.entry); err == nil && outcome != table.Refused && !k.apart() {
 			o.stored[k.self] = true
 			if outcome == table.Applied {
-				s.lags.tookEntry(o.entry)
+				s.lags.receivedEntry(o.entry)
 			}
 		}
 	}
@@ -573,7 +573,7 @@ func (s *ops) join(o *op) {
 	if !o.level.reads(k.views.bucket(o.bucket), o.agrees) {
 		k.m.counts.Repairs++
 		s.askMissing(o)
-	} else if phase, sealed := k.views.bucket(o.bucket).standing(k.reg.Phase, k.sealed); phase == PhaseJoint || !sealed {
+	} else if phase, sealed := k.views.bucket(o.bucket).phaseIn(k.reg.Phase, k.sealed); phase == PhaseJoint || !sealed {
 		s.askMissing(o)
 	}
 }
@@ -611,7 +611,7 @@ func (s *ops) tick() {
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= k.m.cfg.Timing.Retry:
 			s.askMissing(o)
-			s.look(o)
+			s.finishIfComplete(o)
 		}
 	}
 }
@@ -638,7 +638,7 @@ func (o *op) hopeless(k *known) bool {
 
 // quorum reports whether an operation waits for parts of sets that are known.
 func (o *op) quorum(k *known) bool {
-	return k.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
+	return k.reg != nil && (o.level.Name == Majority || o.level.Name == All)
 }
 
 // lost reports whether the bucket of an operation is held back, and the replicas for which it
@@ -681,9 +681,9 @@ func (s *ops) report(o *op, d Done) {
 	}
 	d.Since = k.m.now.Mono.Sub(o.began)
 	if d.Verdict == NoQuorum {
-		d.Fate, _ = s.majorities.fate()
+		d.Recovery, _ = s.majorities.recovery()
 	}
-	if !s.remote.serves(d) {
+	if !s.remote.answerServed(d) {
 		s.out.done(d)
 	}
 }
@@ -710,15 +710,15 @@ func (s *ops) put(b Put) PutTaken {
 			case outcome == table.Known && e.State != table.Deleted && k.deleted(e.Key):
 				answer.Deleted = append(answer.Deleted, e.Key)
 			case outcome == table.Applied:
-				s.lags.tookEntry(e)
+				s.lags.receivedEntry(e)
 			}
 		}
 	}
 	return answer
 }
 
-// dead ends a write to a key that is deleted, and begins a read of one anew.
-func (s *ops) dead(o *op) {
+// keyDeleted ends a write to a key that is deleted, and begins a read of one anew.
+func (s *ops) keyDeleted(o *op) {
 	switch {
 	case o.done || o.stage != storing || o.entry.State == table.Deleted:
 	case o.read:
@@ -734,11 +734,11 @@ func (s *ops) putTaken(p *peer, b PutTaken) {
 	switch {
 	case o == nil || b.Stale || !o.asks(s.known, p):
 	case len(b.Deleted) > 0:
-		s.dead(o)
+		s.keyDeleted(o)
 	case len(b.Refusals) > 0:
 		s.refuse(o, p.id, p.node, b.Refusals[0].Reason)
 	default:
-		s.held(o, p.id)
+		s.heldBy(o, p.id)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // alertFor is for how long the machine looks at each tick after the members have changed: the
 // leader waits for some of that until it begins a change.
-const alertFor = 4 * settled
+const alertFor = 4 * stableAfter
 
 // idleTicks is for how many ticks the machine sleeps at most.
 const idleTicks = 5
@@ -25,8 +25,8 @@ type pace struct {
 	alert time.Duration // Until when the members count as just changed, since the machine began.
 }
 
-// rest arms the timer of the ticks.
-func (m *Machine) rest() {
+// armTick arms the timer of the ticks.
+func (m *Machine) armTick() {
 	interval := m.cfg.Timing.Tick
 	if m.pace.slow = !m.busy() && !slices.ContainsFunc(m.groups, (*group).busy); m.pace.slow {
 		interval = max(interval, min(idleTicks*interval, m.cfg.Timing.Gossip/2))
@@ -53,13 +53,13 @@ func (m *Machine) busy() bool {
 // busy reports whether anything of a group waits that a tick brings further.
 func (g *group) busy() bool {
 	switch {
-	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.attempt != nil && g.attempting() || g.behind.needs():
+	case g.reg == nil || g.reg.Phase != PhaseStable || !g.sealed || g.change.attempt != nil && g.attempting() || g.transfer.needs():
 		return true
 	case g.apart():
 		return true
-	case len(g.ops.open) > 0 || len(g.remote.errands) > 0 || len(g.explains.open) > 0:
+	case len(g.ops.open) > 0 || len(g.remote.requests) > 0 || len(g.explainer.queries) > 0:
 		return true
 	default:
-		return len(g.passes.open) > 0 || len(g.spread.flights) > 0 || g.disk.failed != nil || g.sweep.answers != nil || g.sweep.stale
+		return len(g.passes.open) > 0 || len(g.propagation.flights) > 0 || g.disk.failed != nil || g.sweep.answers != nil || g.sweep.stale
 	}
 }

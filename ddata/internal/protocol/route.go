@@ -92,7 +92,7 @@ func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
 func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
 
 // Older reports whether this node's store is known to be older than what its replica has shown.
-func (m *Machine) Older(group uint8) bool { return m.groups[group].integrity.count == older }
+func (m *Machine) Older(group uint8) bool { return m.groups[group].storeCheck.participation == older }
 
 // Pending returns the registers of a group that count here, or may come to count: the known
 // one, what was accepted and what is proposed.
@@ -116,14 +116,14 @@ func (m *Machine) String() string {
 	var b strings.Builder
 	for _, g := range m.groups {
 		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.leader().Address, g.change.attempt)
-		if g.lead.refused != "" {
-			fmt.Fprintf(&b, ", %s", g.lead.refused)
+		if g.proposer.refused != "" {
+			fmt.Fprintf(&b, ", %s", g.proposer.refused)
 		}
-		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.behind.got), len(g.passes.open), len(g.ops.open), g.disk.failed)
+		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.transfer.taken), len(g.passes.open), len(g.ops.open), g.disk.failed)
 		for _, p := range g.sorted() {
 			fmt.Fprintf(&b, "\n   peer %x %s generation %d caught at %d present %v", p.id, p.node.Address, p.gen, p.caught, g.present(p.id))
-			if p.unheard != "" {
-				fmt.Fprintf(&b, ", stopped: %s", p.unheard)
+			if p.stoppedBy != "" {
+				fmt.Fprintf(&b, ", stopped: %s", p.stoppedBy)
 			}
 		}
 	}

@@ -24,8 +24,8 @@ type sender struct {
 	change change // Deciding the next generation.
 }
 
-// letter is a message that is to be sent.
-type letter struct {
+// peerMessage is a message that is to be sent.
+type peerMessage struct {
 	to   *peer
 	body any
 }
@@ -38,7 +38,7 @@ func (s *sender) reply(p *peer, answer any) {
 }
 
 // post sends some messages.
-func (s *sender) post(out ...letter) {
+func (s *sender) post(out ...peerMessage) {
 	for _, l := range out {
 		s.send(l.to, l.body)
 	}
@@ -46,9 +46,9 @@ func (s *sender) post(out ...letter) {
 
 // flush has the store begin to write what has changed, if that is due.
 func (s *sender) flush() {
-	if changed := s.changed(); s.disk.used && s.disk.due(s.integrity.count, changed) {
-		s.disk.begin(s.meta(), s.integrity.count)
-		s.integrity.news = false
+	if changed := s.changed(); s.disk.used && s.disk.due(s.storeCheck.participation, changed) {
+		s.disk.begin(s.meta(), s.storeCheck.participation)
+		s.storeCheck.news = false
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *sender) changed() []string {
 		if s.sweep.changed(keys) {
 			s.disk.metaChanged()
 		}
-		s.m.out.Add(Notify{Group: s.index, Keys: keys})
+		s.m.out.Add(KeysChanged{Group: s.index, Keys: keys})
 	}
 	return keys
 }
@@ -77,19 +77,19 @@ func (s *sender) meta() Meta {
 	mark.Late = slices.Sorted(maps.Keys(s.sweep.late))
 	m := Meta{
 		Register: s.reg, Caught: s.caught, Promised: s.change.promised, Accepted: s.change.accepted, Value: s.change.value,
-		Confirmed: mark, Shown: s.integrity.remembered(), Behind: s.behindStore(), Restarts: s.integrity.restarts,
+		Confirmed: mark, Shown: s.storeCheck.remembered(), Behind: s.behindStore(), Restarts: s.storeCheck.restarts,
 	}
-	if s.integrity.count == older {
+	if s.storeCheck.participation == older {
 		m.Older = s.self
 	}
 	return m
 }
 
 // final is the last batch, with everything in it that may be missing.
-func (s *sender) final() Persist {
+func (s *sender) final() WriteBatch {
 	m := s.meta()
-	m.Behind = s.integrity.unclean
-	return s.disk.final(m, s.integrity.count)
+	m.Behind = s.storeCheck.unclean
+	return s.disk.final(m, s.storeCheck.participation)
 }
 
 // send sends a message to a peer, with the register unless the peer is known to know it.
@@ -98,21 +98,21 @@ func (s *sender) send(p *peer, body any) {
 		return // Who is not asked before a register is created must not be told that there is none.
 	}
 	e := Envelope{
-		Group: s.index, From: s.envelopeID(), Suspended: !s.m.mayHost(), Restarts: s.integrity.restarts,
-		Agrees: s.cfg.Durable && p.compared && p.lost == 0, Body: body,
+		Group: s.index, From: s.envelopeID(), Suspended: !s.m.mayHost(), Restarts: s.storeCheck.restarts,
+		Agrees: s.cfg.Durable && p.compared && p.lostBatch == 0, Body: body,
 	}
 	if s.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = s.reg.Lineage, s.reg.Gen, s.sealed, s.caught && !s.apart()
 		if s.misses(p) {
-			e.Register, p.told.gen, p.told.at = s.reg, s.reg.Gen, s.m.now.Mono
+			e.Register, p.registerSent.gen, p.registerSent.at = s.reg, s.reg.Gen, s.m.now.Mono
 		}
 	}
 	if !s.disk.used {
 		s.m.out.Add(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
 		return
 	}
-	e.Apart, e.Older, e.Unsure = s.apart(), s.integrity.count == older, s.integrity.unclean
-	p.shown = s.disk.send(p.node, e, s.integrity.count, s.changed())
+	e.Apart, e.Older, e.Unsure = s.apart(), s.storeCheck.participation == older, s.storeCheck.unclean
+	p.shown = s.disk.send(p.node, e, s.storeCheck.participation, s.changed())
 }
 
 // answer answers a message, and sends the entries that its sender was found to lack.
@@ -140,12 +140,12 @@ func (s *sender) done(d Done) {
 		s.m.out.Add(d)
 		return
 	}
-	s.disk.answer(d, s.integrity.count, s.changed())
+	s.disk.answer(d, s.storeCheck.participation, s.changed())
 }
 
 // sendRegister tells a peer of the present register, unless it was told a moment ago.
 func (s *sender) sendRegister(p *peer) {
-	if p.told.gen == s.gen() && s.m.now.Mono.Sub(p.told.at) < s.m.cfg.Timing.Tick {
+	if p.registerSent.gen == s.gen() && s.m.now.Mono.Sub(p.registerSent.at) < s.m.cfg.Timing.Tick {
 		return
 	}
 	s.send(p, Hello{})
@@ -187,7 +187,7 @@ func (s *sender) attempting() bool {
 // laneOf returns the lane of a message: what may be large goes where nothing small waits.
 func laneOf(body any) machine.Lane {
 	switch body.(type) {
-	case Compare, Groups, AskBuckets, BucketHashes, Pull, Pulled:
+	case Compare, Groups, AskBuckets, BucketHashes, Pull, PullReply:
 		return machine.LaneBulk
 	default:
 		return machine.LaneMessage

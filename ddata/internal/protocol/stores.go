@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// What follows for the group from the state of its store, see [integrity]: who is asked to compare and when this
+// What follows for the group from the state of its store, see [storeCheck]: who is asked to compare and when this
 // replica takes part ([group.tickStore], [group.compared]); what is done about an older store ([group.putBack]), which
 // becomes that of another replica ([Machine.renew]); how an unsure replica takes in what it may have lost
 // ([group.restore]).
@@ -26,16 +26,16 @@ type RenewID struct{ Of ReplicaID }
 const noteEvery = time.Second
 
 // behindStore reports whether the store is to say that more may be acknowledged than is in it.
-func (k *known) behindStore() bool { return k.integrity.unclean || k.cfg.Behind.Interval > 0 }
+func (k *known) behindStore() bool { return k.storeCheck.unclean || k.cfg.WriteBehind.Interval > 0 }
 
 // tickStore asks the members that have not compared yet, and each noteEvery shows this replica's
 // number and writes those of others.
 func (g *group) tickStore() {
-	s := &g.integrity
+	s := &g.storeCheck
 	if !g.disk.used {
 		return
 	}
-	if !s.count.compared() {
+	if !s.participation.compared() {
 		for _, p := range g.witnesses() {
 			if !p.agrees && p.id != 0 {
 				g.send(p, Hello{Ask: true})
@@ -49,7 +49,7 @@ func (g *group) tickStore() {
 			g.disk.noted = true
 		}
 		for _, p := range g.sorted() {
-			if g.reg != nil && g.reg.In(p.id) && p.shown < g.disk.rested(s.count) {
+			if g.reg != nil && g.reg.In(p.id) && p.shown < g.disk.announced(s.participation) {
 				g.send(p, Hello{})
 			}
 		}
@@ -71,11 +71,11 @@ func (k *known) witnesses() []*peer {
 // compared lets this replica take part as soon as everybody who is there has compared. What was
 // written until then is numbered now, since from now on others depend on it.
 func (g *group) compared() {
-	if g.integrity.count != apart || g.m.state == nil || g.m.state.Member(g.m.cfg.Self) == nil ||
+	if g.storeCheck.participation != apart || g.m.state == nil || g.m.state.Member(g.m.cfg.Self) == nil ||
 		slices.ContainsFunc(g.witnesses(), func(p *peer) bool { return !p.agrees }) {
 		return
 	}
-	g.integrity.proven()
+	g.storeCheck.endComparison()
 	g.rerouted = true
 	g.disk.metaChanged()
 	if g.reg != nil {
@@ -88,7 +88,7 @@ func (g *group) joined() {
 	if g.rerouted = true; g.apart() {
 		return
 	}
-	g.caughtUp(g.behind.enough())
+	g.caughtUp(g.transfer.enough())
 	g.ops.rejoined()
 	g.greet()
 }
@@ -98,7 +98,7 @@ func (g *group) joined() {
 func (g *group) claimed(by gossip.NodeID, id ReplicaID) bool {
 	p := g.peers[id]
 	if id == g.self && g.member() {
-		return g.integrity.refuse(by, claim{id, g.m.cfg.Self}, false)
+		return g.storeCheck.refuse(by, claim{id, g.m.cfg.Self}, false)
 	}
 	// At one address the younger node counts: it has started again.
 	if p == nil || p.node == by || p.node.Address == by.Address {
@@ -110,7 +110,7 @@ func (g *group) claimed(by gossip.NodeID, id ReplicaID) bool {
 		p.verified = now
 		g.send(p, Hello{Ask: true})
 	}
-	return g.integrity.refuse(by, claim{id, p.node}, first)
+	return g.storeCheck.refuse(by, claim{id, p.node}, first)
 }
 
 // longer reports whether a node has been up for longer than another. One that is joining is the
@@ -124,9 +124,9 @@ func (m *env) longer(a, b gossip.NodeID) bool {
 }
 
 // putBack takes the word of another replica that this one's store is older.
-func (g *group) putBack(p *peer, b Aged) {
-	s := &g.integrity
-	if !g.disk.used || b.Of != g.self || b.Written <= g.disk.loaded || s.count == older {
+func (g *group) putBack(p *peer, b OlderStore) {
+	s := &g.storeCheck
+	if !g.disk.used || b.Of != g.self || b.Written <= g.disk.loaded || s.participation == older {
 		return
 	}
 	s.putBack(b.Written, p.node.Address.String())
@@ -147,7 +147,7 @@ func (k *known) spared() bool {
 	}
 	in := func(id ReplicaID) bool {
 		p := k.peers[id]
-		return p != nil && id != k.self && p.count == yes && p.lost == 0 && k.present(id)
+		return p != nil && id != k.self && p.participation == takesPart && p.lostBatch == 0 && k.present(id)
 	}
 	return k.views.each(func(v *view) bool {
 		return !v.has(k.self) || v.current.Wins(in) && (k.sealed || len(v.old) == 0 || v.old.Wins(in))
@@ -156,8 +156,8 @@ func (k *known) spared() bool {
 
 // setAside drops what this replica holds, of which the store keeps a copy.
 func (g *group) setAside() {
-	g.integrity.putBack(max(g.integrity.older, g.disk.loaded+1), g.integrity.witness)
-	g.rest()
+	g.storeCheck.putBack(max(g.storeCheck.older, g.disk.loaded+1), g.storeCheck.witness)
+	g.flushDeltas()
 	g.drop(true)
 	g.passes.endAll()
 	g.change.reset()
@@ -173,10 +173,10 @@ func (g *group) renewed(id ReplicaID) {
 	g.m.out.Decide(ComponentName, g.cfg.Name, "the older store is put aside", fmt.Sprintf("replica %x begins anew, empty, as %x", uint64(g.self), uint64(id)))
 	delete(g.knows, g.self)
 	g.self = id
-	g.integrity.anew()
+	g.storeCheck.reset()
 	if g.reg != nil {
 		g.knows[id] = true
-		g.caughtUp(g.behind.begin())
+		g.caughtUp(g.transfer.begin())
 	}
 	g.disk.metaChanged()
 	if g.route(); g.reg != nil {
@@ -184,8 +184,8 @@ func (g *group) renewed(id ReplicaID) {
 	}
 }
 
-// renewal is where the machine stands with giving its store another id.
-type renewal struct {
+// idChange is where the machine stands with giving its store another id.
+type idChange struct {
 	aside bool // What the groups held is put aside.
 	call  machine.CallID
 	until machine.Instant
@@ -201,12 +201,12 @@ func (m *Machine) durable() []*group {
 // on without it; when that is written the store is given another id.
 func (m *Machine) renew() {
 	groups := m.durable()
-	if m.state == nil || !slices.ContainsFunc(groups, func(g *group) bool { return g.integrity.count == older }) {
-		m.renewal = renewal{}
+	if m.state == nil || !slices.ContainsFunc(groups, func(g *group) bool { return g.storeCheck.participation == older }) {
+		m.idChange = idChange{}
 		return
 	}
-	r := &m.renewal
-	if slices.ContainsFunc(groups, func(g *group) bool { return g.integrity.count != older }) {
+	r := &m.idChange
+	if slices.ContainsFunc(groups, func(g *group) bool { return g.storeCheck.participation != older }) {
 		r.aside = false
 	}
 	switch {
@@ -228,17 +228,17 @@ func (m *Machine) renew() {
 
 // renewed takes the answer of the store to [RenewID].
 func (m *Machine) renewed(in machine.Called) {
-	if m.renewal.call == 0 || in.ID != m.renewal.call {
+	if m.idChange.call == 0 || in.ID != m.idChange.call {
 		return
 	}
-	m.renewal.call = 0
+	m.idChange.call = 0
 	id, ok := in.Result.(ReplicaID)
-	if late := m.now.Mono >= m.renewal.until; late || in.Err != nil || !ok || id == 0 {
+	if late := m.now.Mono >= m.idChange.until; late || in.Err != nil || !ok || id == 0 {
 		m.counts.StoreFailures++
 		return // The next tick asks again.
 	}
 	groups := m.durable()
-	m.renewal = renewal{}
+	m.idChange = idChange{}
 	for _, g := range groups {
 		g.renewed(id)
 	}
@@ -246,14 +246,14 @@ func (m *Machine) renewed(in machine.Called) {
 
 // restore takes in from those whose copies are needed, while this replica is unsure.
 func (g *group) restore() {
-	if g.integrity.count != unsure || g.reg == nil {
+	if g.storeCheck.participation != unsure || g.reg == nil {
 		return
 	}
 	homes := g.views.with(g.self)
 	for _, r := range homes {
-		g.integrity.misses(r.ID, g.there(r.ID) || g.unnamed(), g.m.now.Mono)
+		g.storeCheck.noteMissing(r.ID, g.there(r.ID) || g.unnamed(), g.m.now.Mono)
 	}
-	if g.restored(); g.integrity.count != unsure {
+	if g.restored(); g.storeCheck.participation != unsure {
 		return
 	}
 	g.passes.giveUp()
@@ -261,7 +261,7 @@ func (g *group) restore() {
 		if len(g.passes.open) >= 2*sourcesAtOnce {
 			return
 		}
-		if g.present(p.id) && homes.Has(p.id) && g.integrity.needs(p, g.latestUnsure()) && !g.passes.with(p) {
+		if g.present(p.id) && homes.Has(p.id) && g.storeCheck.needsCopy(p, g.latestUnsure()) && !g.passes.with(p) {
 			g.post(g.passes.begin(p, false))
 		}
 	}
@@ -277,29 +277,29 @@ func (k *known) latestUnsure() (at machine.Instant) {
 
 // restored ends being unsure as soon as enough was taken in.
 func (g *group) restored() {
-	s := &g.integrity
-	if s.count != unsure || g.reg == nil {
+	s := &g.storeCheck
+	if s.participation != unsure || g.reg == nil {
 		return
 	}
-	sure := func(id ReplicaID) bool { return s.took[id].sure }
+	sure := func(id ReplicaID) bool { return s.copies[id].sure }
 	at := g.latestUnsure()
 	// Nobody waits for the disk of a replica that has been that of no member for long.
 	gone := func(id ReplicaID) bool {
 		return s.gone[id] != 0 && g.m.now.Mono.Sub(s.gone[id]) >= g.m.cfg.Timing.Gather
 	}
-	failed := func(id ReplicaID) bool { return id == g.self || gone(id) || s.stays(g.peers[id], at) }
-	has := func(id ReplicaID) bool { return id == g.self || s.has(id, at) }
+	failed := func(id ReplicaID) bool { return id == g.self || gone(id) || s.stillUnsure(g.peers[id], at) }
+	has := func(id ReplicaID) bool { return id == g.self || s.hasCopy(id, at) }
 	if g.views.each(func(v *view) bool {
-		return !v.has(g.self) || v.current.restores(g.self, sure) || v.current.together(failed, has, gone)
+		return !v.has(g.self) || v.current.restores(g.self, sure) || v.current.failedTogether(failed, has, gone)
 	}) {
-		g.sure()
+		g.becomeSure()
 	}
 }
 
-// sure ends being unsure, or that this replica would be when it has compared.
-func (g *group) sure() {
-	compared := g.integrity.count.compared()
-	g.integrity.restored()
+// becomeSure ends being unsure, or that this replica would be when it has compared.
+func (g *group) becomeSure() {
+	compared := g.storeCheck.participation.compared()
+	g.storeCheck.restored()
 	g.m.counts.Restored++
 	g.disk.metaChanged()
 	if compared && g.m.state != nil && g.reg != nil {
@@ -311,6 +311,6 @@ func (g *group) sure() {
 // Remembers returns the number of the last batch of a replica's store of which this node
 // knows.
 func (m *Machine) Remembers(group uint8, id ReplicaID) uint64 {
-	s := m.groups[group].integrity.shown[id]
+	s := m.groups[group].storeCheck.shown[id]
 	return max(s.Written, s.Before)
 }

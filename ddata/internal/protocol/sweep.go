@@ -30,25 +30,25 @@ type sweep struct {
 	next    machine.Instant
 	from    int // The bucket at which the search for idle keys goes on.
 	asking  Sweep
-	answers map[ReplicaID]Swept
+	answers map[ReplicaID]SweepReply
 	stale   bool // Another generation is needed before anything can be swept.
 
 	// What the last answers said of buckets that the leader does not hold.
-	retirees []crdt.Origin // Origins of nodes that are gone.
-	newer    bool          // There are tombstones, of this generation only.
+	goneOrigins []crdt.Origin // Origins of nodes that are gone.
+	newer       bool          // There are tombstones, of this generation only.
 }
 
 // tick asks all replicas, when it is time and there is something to sweep. A sweep is about
 // the tombstones of earlier generations, to which hardly any are added, so that all
 // replicas can have the same; for those of this one the generation has to change first.
-func (s *sweep) tick() []letter {
+func (s *sweep) tick() []peerMessage {
 	now := s.m.now.Mono
 	if now < s.next {
 		return nil
 	}
 	s.next = now.Add(s.m.cfg.Timing.Sweep)
 	s.stale = s.failed()
-	s.learn()
+	s.noteAnswers()
 	s.answers = nil
 	// The homes of buckets that are held back have no say, and must not miss a sweep.
 	if s.reg == nil || s.reg.Phase == PhaseJoint || !s.sealed || len(s.reg.Held) > 0 || !s.caught || !s.reg.Current.Has(s.self) {
@@ -73,12 +73,12 @@ func (s *sweep) tick() []letter {
 	return nil
 }
 
-// learn notes what the answers say of buckets that the leader does not hold itself.
-func (s *sweep) learn() {
-	s.retirees, s.newer = nil, false
+// noteAnswers notes what the answers say of buckets that the leader does not hold itself.
+func (s *sweep) noteAnswers() {
+	s.goneOrigins, s.newer = nil, false
 	marked := uint64(0)
 	for _, a := range s.answers { //quorate:unordered sets and sums
-		s.retirees = append(s.retirees, a.Gone...)
+		s.goneOrigins = append(s.goneOrigins, a.Gone...)
 		s.newer = s.newer || a.Newer
 		marked += a.Marked
 	}
@@ -86,12 +86,12 @@ func (s *sweep) learn() {
 }
 
 // ask asks all replicas what they hold.
-func (s *sweep) ask(question Sweep) (out []letter) {
+func (s *sweep) ask(question Sweep) (out []peerMessage) {
 	s.asking = question
-	s.answers = map[ReplicaID]Swept{s.self: s.speak(question)}
+	s.answers = map[ReplicaID]SweepReply{s.self: s.answer(question)}
 	for _, r := range s.reg.Current {
 		if p := s.peers[r.ID]; p != nil && r.ID != s.self {
-			out = append(out, letter{p, question})
+			out = append(out, peerMessage{p, question})
 		}
 	}
 	return out
@@ -108,12 +108,12 @@ func (s *sweep) failed() bool {
 			return false
 		}
 	}
-	return !s.same(func(x, y Swept) bool { return x.Tombs == y.Tombs }, func(x, y table.BucketSum) bool { return x.Tombs == y.Tombs })
+	return !s.same(func(x, y SweepReply) bool { return x.Tombs == y.Tombs }, func(x, y table.BucketSum) bool { return x.Tombs == y.Tombs })
 }
 
 // same compares the answers of all replicas: each with that of the leader, or for each
 // bucket those of its homes.
-func (s *sweep) same(whole func(x, y Swept) bool, part func(x, y table.BucketSum) bool) bool {
+func (s *sweep) same(whole func(x, y SweepReply) bool, part func(x, y table.BucketSum) bool) bool {
 	if s.cfg.Copies == 0 {
 		own := s.answers[s.self]
 		return !slices.ContainsFunc(s.reg.Current, func(r Replica) bool { return !whole(s.answers[r.ID], own) })
@@ -129,7 +129,7 @@ func (s *sweep) same(whole func(x, y Swept) bool, part func(x, y table.BucketSum
 }
 
 // bucket returns what an answer says of a bucket: zero if nothing.
-func (b Swept) bucket(bucket int) table.BucketSum {
+func (b SweepReply) bucket(bucket int) table.BucketSum {
 	at, ok := slices.BinarySearchFunc(b.Buckets, bucket, func(s table.BucketSum, bucket int) int { return int(s.Bucket) - bucket })
 	if !ok {
 		return table.BucketSum{}
@@ -143,22 +143,22 @@ func (s *sweep) adopted() { s.answers, s.stale = nil, false }
 // retirable returns the origins of nodes that are gone, sorted: those of which this replica
 // holds something, and those of which others have said so.
 func (s *sweep) retirable() []crdt.Origin {
-	all := slices.Concat(s.table.Origins(), s.retirees)
+	all := slices.Concat(s.table.Origins(), s.goneOrigins)
 	all = slices.DeleteFunc(all, func(o crdt.Origin) bool { return o == 0 || s.m.alive(o) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// speak marks the tombstones, and says what this replica holds. It marks once in a
+// answer marks the tombstones, and says what this replica holds. It marks once in a
 // generation: what it has said holds as long as the generation does, whoever asks again.
-func (s *sweep) speak(b Sweep) Swept {
+func (s *sweep) answer(b Sweep) SweepReply {
 	if s.mark.Gen != b.Gen {
 		s.mark = SweepMark{Gen: b.Gen, UpTo: b.UpTo, Tombs: s.table.Confirm(b.Gen, b.UpTo)}
 		s.late = map[string]bool{}
 		s.disk.metaChanged()
 	}
 	veto := slices.ContainsFunc(b.Retired, s.m.alive)
-	answer := Swept{Gen: b.Gen, Tombs: s.mark.Tombs, Origins: s.table.OriginHash(b.Retired), Veto: veto}
+	answer := SweepReply{Gen: b.Gen, Tombs: s.mark.Tombs, Origins: s.table.OriginHash(b.Retired), Veto: veto}
 	if s.cfg.Copies > 0 {
 		answer.Buckets, answer.Marked = s.table.Sums(b.Gen, b.Retired)
 		all, _ := s.table.Tombstones(b.Gen)
@@ -198,13 +198,13 @@ func (s *sweep) restore(m SweepMark) {
 // asked answers the leader, nil if this replica lacks something.
 func (s *sweep) asked(b Sweep) (answer any) {
 	if b.Gen == s.gen() && s.caught && s.reg.Current.Has(s.self) {
-		return s.speak(b)
+		return s.answer(b)
 	}
 	return nil
 }
 
 // answered notes an answer.
-func (s *sweep) answered(p *peer, b Swept) {
+func (s *sweep) answered(p *peer, b SweepReply) {
 	if s.answers != nil && b.Gen == s.gen() && b.Gen == s.asking.Gen && s.reg.Current.Has(p.id) {
 		s.answers[p.id] = b
 	}
@@ -227,7 +227,7 @@ func (s *sweep) agreed() (tombs uint64, retired []crdt.Origin, ok bool) {
 	if s.cfg.Copies > 0 && marked == 0 && len(s.asking.Retired) == 0 {
 		return 0, nil, false
 	}
-	if !s.same(func(x, y Swept) bool { return x.Tombs == y.Tombs && x.Origins == y.Origins }, func(x, y table.BucketSum) bool { return x == y }) {
+	if !s.same(func(x, y SweepReply) bool { return x.Tombs == y.Tombs && x.Origins == y.Origins }, func(x, y table.BucketSum) bool { return x == y }) {
 		return 0, nil, false
 	}
 	s.m.counts.Sweeps++

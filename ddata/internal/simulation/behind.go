@@ -25,7 +25,7 @@ func Behind(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 	o.World.Scenario, o.Durable = "data-behind", true
 	o.World.Calls = world.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.01, Hang: 0.002, Late: 0.01}
 	o.Lag = time.Second
-	o.Behind = protocol.Behind{Interval: time.Duration(1+r.IntN(20)) * 200 * time.Millisecond, Bytes: []int64{1 << 10, 1 << 20}[r.IntN(2)]}
+	o.Behind = protocol.WriteBehindBounds{Interval: time.Duration(1+r.IntN(20)) * 200 * time.Millisecond, Bytes: []int64{1 << 10, 1 << 20}[r.IntN(2)]}
 	return suffer(New(o, set...))
 }
 

@@ -77,7 +77,7 @@ func (r *Replicas) carry(n *world.Node, _ *machine.Component, e machine.Effect) 
 			delete(r.calls, e.Op)
 			of.done(e)
 		}
-	case protocol.Borrowed, protocol.Routed, protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
+	case protocol.FetchResult, protocol.Routed, protocol.KeysChanged, protocol.DroppedAll, protocol.Alarm, protocol.ContinuedWithoutMajority:
 	default:
 		return false
 	}
@@ -135,7 +135,7 @@ const (
 
 // Read reads a key from one replica, a majority or all.
 func (r *Replicas) Read(n *world.Node, key string, of int, limit time.Duration, done func(value any, err error)) {
-	level := [...]protocol.Level{{Strength: protocol.Count, N: 1}, majority(), {Strength: protocol.All}}[of]
+	level := [...]protocol.Level{{Name: protocol.Count, N: 1}, majority(), {Name: protocol.All}}[of]
 	op := r.begin(n, func(d protocol.Done) {
 		if d.Verdict != protocol.Confirmed {
 			done(nil, unconfirmed(d))

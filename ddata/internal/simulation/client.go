@@ -35,7 +35,7 @@ type operation struct {
 }
 
 // majority is the level of most operations.
-func majority() protocol.Level { return protocol.Level{Strength: protocol.Majority} }
+func majority() protocol.Level { return protocol.Level{Name: protocol.Majority} }
 
 // clients are the programs of a world. They make operations on its nodes, and the history of what they are told.
 type clients struct {
@@ -104,7 +104,7 @@ func (c *clients) put(n *world.Node, key string) {
 	c.History.write(key, c.element)
 	level := majority()
 	if c.rand.IntN(10) == 0 {
-		level.Strength = protocol.Local
+		level.Name = protocol.Local
 	}
 	c.write(n, &operation{key: key, element: c.element, began: c.History.now(key), until: c.World.Now() + c.opt.Limit, level: level})
 }
@@ -155,7 +155,7 @@ func (o *operation) add(at crdt.Origin, v any) (any, error) {
 func (c *clients) write(n *world.Node, o *operation) {
 	at := c.nodes[n.ID()]
 	if !at.machine.Route(0).Here(table.BucketOf(o.key)) {
-		n.Input(protocol.Service, protocol.BorrowKey{Op: c.begin(n, o), Key: o.key, Limit: c.opt.Limit})
+		n.Input(protocol.Service, protocol.FetchEntry{Op: c.begin(n, o), Key: o.key, Limit: c.opt.Limit})
 		return
 	}
 	change, err := at.table.Update(o.key, c.typeOf(o.key), o.add)
@@ -179,7 +179,7 @@ func (c *clients) failed(o *operation, err error) {
 }
 
 // borrowed goes on with a write through another node.
-func (c *clients) borrowed(n *world.Node, b protocol.Borrowed) {
+func (c *clients) borrowed(n *world.Node, b protocol.FetchResult) {
 	o := c.ops[b.Op]
 	if o == nil {
 		return
@@ -244,7 +244,7 @@ func (c *clients) done(n *world.Node, d protocol.Done) {
 		c.returned(o, d.Entry)
 	case o.doomed != nil:
 		c.History.deleted(o.key, o.doomed, o.began)
-	case o.level.Strength == protocol.Majority:
+	case o.level.Name == protocol.Majority:
 		c.wrote(o)
 	}
 }

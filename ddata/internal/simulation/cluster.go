@@ -38,7 +38,7 @@ type Options struct {
 	Deletes int           // Of 100 operations, how many are deletes. Default 3.
 	Sweep   time.Duration // Default 2 s.
 	Expire  time.Duration
-	Behind  protocol.Behind // Of a durable group: how far it may write behind.
+	Behind  protocol.WriteBehindBounds // Of a durable group: how far it may write behind.
 }
 
 func (o Options) withDefaults() Options {
@@ -336,7 +336,7 @@ func (c *Cluster) timing() protocol.Timing {
 func (c *Cluster) build(env world.Env) []machine.Component {
 	n := &node{replica: protocol.ReplicaID(env.Self.UID)}
 	n.table = table.New(table.Config{Self: protocol.OriginOf(env.Self.UID), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
-	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, Behind: c.opt.Behind, GoOn: true}
+	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, WriteBehind: c.opt.Behind, GoOn: true}
 	if c.opt.Durable {
 		d := c.disk(env.Self.Address)
 		d.starts++
@@ -367,11 +367,11 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 	switch e := e.(type) {
 	case protocol.Done:
 		c.clients.done(n, e)
-	case protocol.Borrowed:
+	case protocol.FetchResult:
 		c.clients.borrowed(n, e)
 	case protocol.Routed:
 		c.renewed(n, e.Route.Self)
-	case protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
+	case protocol.KeysChanged, protocol.DroppedAll, protocol.Alarm, protocol.ContinuedWithoutMajority:
 	default:
 		return false
 	}

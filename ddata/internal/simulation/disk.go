@@ -73,12 +73,12 @@ func (c *Cluster) store(n *world.Node, request any) (any, error) {
 		}
 		return d.id, nil
 	}
-	d.write(request.(protocol.Persist))
+	d.write(request.(protocol.WriteBatch))
 	return nil, nil
 }
 
 // write writes a batch.
-func (d *disk) write(p protocol.Persist) {
+func (d *disk) write(p protocol.WriteBatch) {
 	next := content{meta: p.Meta, entries: map[string]table.Entry{}}
 	if !p.Wipe {
 		maps.Copy(next.entries, d.now.entries)

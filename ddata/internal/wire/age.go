@@ -13,12 +13,12 @@ import (
 // How old stores are: the message about one that is older than it was, and what a durable
 // replica remembers of the stores of others.
 
-func aged(m *protocol.Aged, c *wire.Codec) {
+func aged(m *protocol.OlderStore, c *wire.Codec) {
 	wire.Fixed(c, 1, &m.Of)
 	wire.Uint(c, 2, &m.Written, math.MaxUint64)
 }
 
-func shown(m *protocol.Shown, c *wire.Codec) {
+func shown(m *protocol.StoreVersion, c *wire.Codec) {
 	wire.Fixed(c, 1, &m.ID)
 	wire.Fixed(c, 2, &m.UID)
 	wire.Uint(c, 3, &m.Written, math.MaxUint64)
@@ -26,7 +26,7 @@ func shown(m *protocol.Shown, c *wire.Codec) {
 }
 
 // checkShown refuses what is remembered of stores unless it is sorted by id, of each once.
-func checkShown(all []protocol.Shown) error {
+func checkShown(all []protocol.StoreVersion) error {
 	last := protocol.ReplicaID(0)
 	for _, s := range all {
 		if s.ID <= last {

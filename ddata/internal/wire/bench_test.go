@@ -34,8 +34,8 @@ func increments(n int) protocol.Deltas {
 }
 
 // counters is a list of counters to which each of some origins has added something.
-func counters(n, origins int) protocol.Pulled {
-	m := protocol.Pulled{Pass: 9, Stamp: 200, Done: []uint16{77}}
+func counters(n, origins int) protocol.PullReply {
+	m := protocol.PullReply{Pass: 9, Stamp: 200, Done: []uint16{77}}
 	for i := range n {
 		var v crdt.GCounter
 		var versions table.Versions

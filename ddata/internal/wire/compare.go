@@ -81,7 +81,7 @@ func keyHashes(c *wire.Codec, n wire.Number, all *[]protocol.KeyHash) {
 	})
 }
 
-func (x scope) pulled(m *protocol.Pulled, c *wire.Codec) {
+func (x scope) pulled(m *protocol.PullReply, c *wire.Codec) {
 	x.names(c)
 	wire.Uint(c, 3, &m.Pass, math.MaxUint64)
 	wire.Uint(c, 4, &m.Stamp, math.MaxUint64)
@@ -99,28 +99,28 @@ type wants struct {
 }
 
 // wants returns the columns of the list, or where they are read.
-func (x scope) wants(m *protocol.Pulled) *wants {
+func (x scope) wants(m *protocol.PullReply) *wants {
 	if x.d != nil {
 		return &x.d.wants
 	}
-	w := &wants{make([]uint16, len(m.Wants)), make([]uint64, len(m.Wants))}
-	for i, of := range m.Wants {
+	w := &wants{make([]uint16, len(m.Missing)), make([]uint64, len(m.Missing))}
+	for i, of := range m.Missing {
 		w.buckets[i], w.keys[i] = of.Bucket, of.Key
 	}
 	return w
 }
 
 // checkPulled makes a list of the columns of wants.
-func (x scope) checkPulled(m *protocol.Pulled) error {
+func (x scope) checkPulled(m *protocol.PullReply) error {
 	w := &x.d.wants
 	if len(w.buckets) != len(w.keys) {
 		return wire.Malformed("%d buckets of %d keys that are wanted", len(w.buckets), len(w.keys))
 	}
 	if len(w.keys) > 0 {
-		m.Wants = make([]protocol.Want, len(w.keys))
+		m.Missing = make([]protocol.MissingEntry, len(w.keys))
 	}
 	for i := range w.keys {
-		m.Wants[i] = protocol.Want{Bucket: w.buckets[i], Key: w.keys[i]}
+		m.Missing[i] = protocol.MissingEntry{Bucket: w.buckets[i], Key: w.keys[i]}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func sweep(m *protocol.Sweep, c *wire.Codec) {
 	wire.Fixeds(c, 3, &m.Retired, math.MaxInt)
 }
 
-func swept(m *protocol.Swept, c *wire.Codec) {
+func swept(m *protocol.SweepReply, c *wire.Codec) {
 	wire.Uint(c, 1, &m.Gen, math.MaxUint64)
 	wire.Fixed(c, 2, &m.Tombs)
 	wire.Fixed(c, 3, &m.Origins)

@@ -52,7 +52,7 @@ var (
 		r.Resets = []protocol.Reset{{Gen: 7, Spared: north[1:], Buckets: []uint16{2}}, {Gen: 8, Buckets: []uint16{3}}}
 		return r
 	}()
-	level    = protocol.Level{Strength: protocol.Majority, Extra: 1, MinCap: 3}
+	level    = protocol.Level{Name: protocol.Majority, Extra: 1, MinCap: 3}
 	refusals = []protocol.Refusal{{Key: "visits", Reason: "the table is full"}}
 )
 
@@ -86,15 +86,15 @@ func samples() map[string]any {
 		"pull": protocol.Pull{Pass: 2, Buckets: []protocol.BucketSummary{
 			{Bucket: 4095, Keys: []protocol.KeyHash{{Key: 1, Entry: 2}, {Key: 3, Entry: 4}}}, {},
 		}},
-		"pulled": protocol.Pulled{Pass: 2, Stamp: 9, Done: []uint16{0, 4095}, Entries: entries, Wants: []protocol.Want{{Bucket: 4095, Key: 0x77}, {}}},
+		"pulled": protocol.PullReply{Pass: 2, Stamp: 9, Done: []uint16{0, 4095}, Entries: entries, Missing: []protocol.MissingEntry{{Bucket: 4095, Key: 0x77}, {}}},
 		"sweep":  protocol.Sweep{Gen: 9, UpTo: 8, Retired: []crdt.Origin{0xb1}},
-		"swept": protocol.Swept{
+		"swept": protocol.SweepReply{
 			Gen: 9, Tombs: 0x99, Origins: 0x98, Veto: true, Marked: 3, Newer: true, Gone: []crdt.Origin{0xb1},
 			Buckets: []table.BucketSum{{Bucket: 7, Tombs: 1, Origins: 2}, {Bucket: 4095, Tombs: 3, Origins: 4}},
 		},
-		"aged":   protocol.Aged{Of: 0xa1, Written: 300},
-		"borrow": protocol.Borrow{Op: 4, Key: "visits"},
-		"lent":   protocol.Lent{Op: 4, Away: true, Entry: &entries[3], At: self, Base: 0x77, Stamp: 7},
+		"aged":   protocol.OlderStore{Of: 0xa1, Written: 300},
+		"borrow": protocol.EntryRequest{Op: 4, Key: "visits"},
+		"lent":   protocol.EntryReply{Op: 4, Away: true, Entry: &entries[3], At: self, Base: 0x77, Stamp: 7},
 		"commit": protocol.Commit{
 			Op: 4, Key: "visits", Type: counter, Delta: visits, Whole: true, Base: 0x77, Stamp: 7, Level: level, Limit: 5 * time.Second, Again: true,
 		},

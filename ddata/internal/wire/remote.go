@@ -13,12 +13,12 @@ import (
 
 // The tables of the messages by which a node changes what it does not hold, in their order.
 
-func borrow(m *protocol.Borrow, c *wire.Codec) {
+func borrow(m *protocol.EntryRequest, c *wire.Codec) {
 	wire.Uint(c, 1, &m.Op, math.MaxUint64)
 	key(c, 2, &m.Key)
 }
 
-func checkBorrow(m *protocol.Borrow) error { return present(m.Key) }
+func checkBorrow(m *protocol.EntryRequest) error { return present(m.Key) }
 
 // present refuses a message in which a key is missing.
 func present(key string) error {
@@ -28,7 +28,7 @@ func present(key string) error {
 	return nil
 }
 
-func (x scope) lent(m *protocol.Lent, c *wire.Codec) {
+func (x scope) lent(m *protocol.EntryReply, c *wire.Codec) {
 	x.names(c)
 	wire.Uint(c, 3, &m.Op, math.MaxUint64)
 	wire.Bool(c, 4, &m.Away)
@@ -93,7 +93,7 @@ func level(c *wire.Codec, n wire.Number, m *protocol.Level) {
 		c.Fail(foreign("a level of %+v", *m))
 	}
 	wire.Message(c, n, m, func(m *protocol.Level, c *wire.Codec) {
-		wire.Uint(c, 1, &m.Strength, uint64(protocol.All))
+		wire.Uint(c, 1, &m.Name, uint64(protocol.All))
 		wire.Int(c, 2, &m.N, math.MaxInt32)
 		wire.Int(c, 3, &m.Extra, math.MaxInt32)
 		wire.Int(c, 4, &m.MinCap, math.MaxInt32)

@@ -17,14 +17,14 @@ import (
 // batch, sent when an operation waits for it or after an interval. Then the side that
 // takes batches in. What is to be sent, and what operations learn of their changes, is returned.
 
-// spread is the part of a group that sends deltas. A batch that nobody answers is
+// propagation is the part of a group that sends deltas. A batch that nobody answers is
 // forgotten: comparisons heal what was lost.
-type spread struct {
+type propagation struct {
 	*known
 
 	lags    *lags
 	seq     uint64
-	line    []*op     // Writes whose batch was not sent yet.
+	unsent  []*op     // Writes whose batch was not sent yet.
 	flights []*flight // The batches that are not answered by all, oldest first.
 	armed   bool
 	more    bool // What waits is sent when a replica has answered.
@@ -38,7 +38,7 @@ type flight struct {
 	to      map[ReplicaID]bool // Who has not answered yet.
 	more    bool               // The batch has left changes behind for the next one.
 	taken   map[ReplicaID]bool
-	not     map[ReplicaID]map[string]bool // The keys that a replica did not take, by replica.
+	untaken map[ReplicaID]map[string]bool // The keys that a replica did not take, by replica.
 	stale   map[ReplicaID]bool            // Who has refused the whole batch.
 	waiting []*op
 }
@@ -49,39 +49,39 @@ type mark struct {
 	to     uint64
 }
 
-// has reports whether the batch carries what an operation has written.
-func (f *flight) has(o *op) bool {
+// carries reports whether the batch carries what an operation has written.
+func (f *flight) carries(o *op) bool {
 	m, ok := f.keys[o.key]
 	return ok && o.makes() && m.origin == o.made.Origin && m.to >= o.made.To
 }
 
 // notice is what an operation learns of its change.
 type notice struct {
-	o      *op
-	what   fortune
-	of     ReplicaID     // For all but changeUnsent: the replica that has answered a batch with the change,
-	node   gossip.NodeID // and for changeRefused its node,
-	reason string        // and why.
+	o       *op
+	outcome changeOutcome
+	of      ReplicaID     // For all but changeUnsent: the replica that has answered a batch with the change,
+	node    gossip.NodeID // and for changeRefused its node,
+	reason  string        // and why.
 }
 
-// fortune is what became of a change.
-type fortune uint8
+// changeOutcome is what became of a change.
+type changeOutcome uint8
 
 const (
-	changeUnsent  fortune = iota // No batch carries it: the homes are asked one by one.
-	changeHeld                   // A replica holds it.
-	changeDeleted                // The key is deleted at a replica.
-	changeRefused                // A replica has refused it.
+	changeUnsent  changeOutcome = iota // No batch carries it: the homes are asked one by one.
+	changeHeld                         // A replica holds it.
+	changeDeleted                      // The key is deleted at a replica.
+	changeRefused                      // A replica has refused it.
 )
 
 // flightsAtOnce is how many batches that operations wait for may be on their way before
 // the next one waits for an answer: under load, batches grow by themselves.
 const flightsAtOnce = 2
 
-func newSpread(k *known, l *lags) spread { return spread{known: k, lags: l} }
+func newPropagation(k *known, l *lags) propagation { return propagation{known: k, lags: l} }
 
 // soon makes sure that changes are sent within the interval.
-func (s *spread) soon() {
+func (s *propagation) soon() {
 	if !s.armed {
 		s.armed = true
 		s.m.arm(spreadTimer{s.index}, s.m.cfg.Timing.Spread)
@@ -89,23 +89,23 @@ func (s *spread) soon() {
 }
 
 // due sends what waits.
-func (s *spread) due() ([]letter, []notice) {
+func (s *propagation) due() ([]peerMessage, []notice) {
 	s.armed = false
 	return s.flush(false)
 }
 
 // confirm has the changes confirmed for which operations stand in line: at once, or with the
 // next batch when enough of them are on their way.
-func (s *spread) confirm() ([]letter, []notice) {
-	if len(s.waited()) < flightsAtOnce {
+func (s *propagation) confirm() ([]peerMessage, []notice) {
+	if len(s.awaited()) < flightsAtOnce {
 		return s.flush(false)
 	}
 	s.soonest()
 	return nil, nil
 }
 
-// waited returns the batches for which operations wait.
-func (s *spread) waited() []*flight {
+// awaited returns the batches for which operations wait.
+func (s *propagation) awaited() []*flight {
 	var all []*flight
 	for _, f := range s.flights {
 		if len(f.waiting) > 0 && len(f.taken) == 0 {
@@ -116,59 +116,59 @@ func (s *spread) waited() []*flight {
 }
 
 // soonest makes sure that changes are sent soon, if no answer comes before.
-func (s *spread) soonest() {
+func (s *propagation) soonest() {
 	s.armed = true
 	s.m.arm(spreadTimer{s.index}, s.m.cfg.Timing.Spread/20)
 }
 
-// board has operations wait for the batches that carry their changes. With more, some changes were not sent yet: their
+// assign has operations wait for the batches that carry their changes. With more, some changes were not sent yet: their
 // operations stay in the line.
-func (s *spread) board() (all []notice) {
-	line := s.line
-	s.line = nil
+func (s *propagation) assign() (all []notice) {
+	line := s.unsent
+	s.unsent = nil
 	for _, o := range line {
 		if o.done || o.flight != 0 {
 			continue
 		}
 		at := len(s.flights) - 1
-		for at >= 0 && !s.flights[at].has(o) {
+		for at >= 0 && !s.flights[at].carries(o) {
 			at--
 		}
 		switch {
 		case at >= 0:
-			all = append(all, s.flights[at].board(o)...)
+			all = append(all, s.flights[at].await(o)...)
 		case s.more:
-			s.line = append(s.line, o)
+			s.unsent = append(s.unsent, o)
 		default:
-			all = append(all, notice{o: o, what: changeUnsent})
+			all = append(all, notice{o: o, outcome: changeUnsent})
 		}
 	}
 	return all
 }
 
-// board has an operation wait for a batch.
-func (f *flight) board(o *op) (all []notice) {
+// await has an operation wait for a batch.
+func (f *flight) await(o *op) (all []notice) {
 	o.flight = f.seq
 	f.waiting = append(f.waiting, o)
 	for _, r := range sortedIDs(f.taken) {
-		all = f.credit(all, o, r)
+		all = f.countFor(all, o, r)
 	}
 	return all
 }
 
-// credit counts the answer of a replica for an operation.
-func (f *flight) credit(all []notice, o *op, r ReplicaID) []notice {
-	if f.not[r][o.key] {
+// countFor counts the answer of a replica for an operation.
+func (f *flight) countFor(all []notice, o *op, r ReplicaID) []notice {
+	if f.untaken[r][o.key] {
 		return all
 	}
-	return append(all, notice{o: o, what: changeHeld, of: r})
+	return append(all, notice{o: o, outcome: changeHeld, of: r})
 }
 
 // flush sends what waits, and lets the operations board that wait for it. Of more than
 // a few batches can carry, the rest waits until a replica has taken one of them: otherwise a
 // burst of changes would stand in the lanes before everything else, and what they have no
 // room for would be lost. With everything, nothing waits.
-func (s *spread) flush(everything bool) (out []letter, all []notice) {
+func (s *propagation) flush(everything bool) (out []peerMessage, all []notice) {
 	if !s.holds() {
 		return nil, nil
 	}
@@ -184,12 +184,12 @@ func (s *spread) flush(everything bool) (out []letter, all []notice) {
 		}
 		out = s.send(out, changes)
 	}
-	return out, s.board()
+	return out, s.assign()
 }
 
 // full reports whether as many batches are on their way that have left something behind as
 // may be before any replica has taken one. A batch to nobody who is there holds nothing up.
-func (s *spread) full() bool {
+func (s *propagation) full() bool {
 	n := 0
 	for _, f := range s.flights {
 		if f.more && len(f.taken) == 0 && slices.ContainsFunc(sortedIDs(f.to), s.present) {
@@ -201,7 +201,7 @@ func (s *spread) full() bool {
 
 // forget forgets the batches that are on their way. The numbers of updates begin anew for a key that is swept: a batch
 // of before says nothing about them.
-func (s *spread) forget() {
+func (s *propagation) forget() {
 	for _, f := range s.flights {
 		s.lags.unanswered(f)
 	}
@@ -209,12 +209,12 @@ func (s *spread) forget() {
 }
 
 // send adds the messages of one batch.
-func (s *spread) send(out []letter, changes []table.Change) []letter {
+func (s *propagation) send(out []peerMessage, changes []table.Change) []peerMessage {
 	f := s.flight()
 	f.more = s.table.Unspread() > 0
 	for _, c := range changes {
 		f.keys[c.Key] = mark{c.Origin, c.To}
-		s.lags.took(c.Key, f.keys[c.Key])
+		s.lags.received(c.Key, f.keys[c.Key])
 	}
 	for _, p := range s.sorted() {
 		part := changes
@@ -226,7 +226,7 @@ func (s *spread) send(out []letter, changes []table.Change) []letter {
 		}
 		if len(part) > 0 {
 			f.to[p.id] = true
-			out = append(out, letter{p, Deltas{Seq: f.seq, Stamp: s.gen(), Changes: part}})
+			out = append(out, peerMessage{p, Deltas{Seq: f.seq, Stamp: s.gen(), Changes: part}})
 		}
 	}
 	s.m.counts.Batches++
@@ -235,13 +235,13 @@ func (s *spread) send(out []letter, changes []table.Change) []letter {
 }
 
 // flight returns a batch of which nothing is known yet.
-func (s *spread) flight() *flight {
+func (s *propagation) flight() *flight {
 	s.seq++
-	return &flight{seq: s.seq, sent: s.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, not: map[ReplicaID]map[string]bool{}, stale: map[ReplicaID]bool{}}
+	return &flight{seq: s.seq, sent: s.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, untaken: map[ReplicaID]map[string]bool{}, stale: map[ReplicaID]bool{}}
 }
 
 // keep keeps a batch until it is answered.
-func (s *spread) keep(f *flight) {
+func (s *propagation) keep(f *flight) {
 	if s.flights = append(s.flights, f); len(s.flights) > s.m.cfg.Bounds.Flights {
 		s.lags.unanswered(s.flights[0])
 		s.flights = slices.Delete(s.flights, 0, 1)
@@ -250,31 +250,31 @@ func (s *spread) keep(f *flight) {
 
 // resend returns the change of an operation, which this replica has dropped, for the homes that are not known to have
 // it.
-func (s *spread) resend(o *op, homes []*peer) (out []letter) {
+func (s *propagation) resend(o *op, homes []*peer) (out []peerMessage) {
 	f := s.flight()
 	f.keys[o.key] = mark{o.made.Origin, o.made.To}
 	for _, p := range homes {
 		if !o.stored[p.id] {
 			f.to[p.id] = true
-			out = append(out, letter{p, Deltas{Seq: f.seq, Stamp: o.stamp, Changes: []table.Change{o.made}}})
+			out = append(out, peerMessage{p, Deltas{Seq: f.seq, Stamp: o.stamp, Changes: []table.Change{o.made}}})
 		}
 	}
 	if len(out) > 0 {
 		s.keep(f)
-		f.board(o)
+		f.await(o)
 	}
 	return out
 }
 
 // answered notes that a replica has taken a batch, or what of it, and reports whether it was asked.
-func (s *spread) answered(p *peer, b DeltasTaken) (all []notice, asked bool) {
+func (s *propagation) answered(p *peer, b DeltasTaken) (all []notice, asked bool) {
 	at := slices.IndexFunc(s.flights, func(f *flight) bool { return f.seq == b.Seq })
 	if at < 0 || !s.flights[at].to[p.id] {
 		return nil, false
 	}
 	f := s.flights[at]
 	delete(f.to, p.id)
-	f.not[p.id] = map[string]bool{}
+	f.untaken[p.id] = map[string]bool{}
 	f.lacks(p.id, b.Gaps)
 	gone, reasons := f.lacks(p.id, b.Deleted), map[string]string{}
 	for _, r := range slices.Backward(b.Refusals) {
@@ -283,19 +283,19 @@ func (s *spread) answered(p *peer, b DeltasTaken) (all []notice, asked bool) {
 	}
 	for _, o := range f.waiting {
 		if gone[o.key] {
-			all = append(all, notice{o: o, what: changeDeleted, of: p.id})
+			all = append(all, notice{o: o, outcome: changeDeleted, of: p.id})
 		}
 	}
 	for _, o := range f.waiting {
 		if reason, is := reasons[o.key]; is {
-			all = append(all, notice{o: o, what: changeRefused, of: p.id, node: p.node, reason: reason})
+			all = append(all, notice{o: o, outcome: changeRefused, of: p.id, node: p.node, reason: reason})
 		}
 	}
 	if !b.Stale {
 		f.taken[p.id] = true
 		s.lags.answered(p.id, f)
 		for _, o := range f.waiting {
-			all = f.credit(all, o, p.id)
+			all = f.countFor(all, o, p.id)
 		}
 	}
 	if len(f.to) == 0 {
@@ -305,8 +305,8 @@ func (s *spread) answered(p *peer, b DeltasTaken) (all []notice, asked bool) {
 }
 
 // proceed sends what has waited for an answer.
-func (s *spread) proceed() ([]letter, []notice) {
-	if s.more || len(s.line) > 0 && len(s.waited()) < flightsAtOnce {
+func (s *propagation) proceed() ([]peerMessage, []notice) {
+	if s.more || len(s.unsent) > 0 && len(s.awaited()) < flightsAtOnce {
 		return s.flush(false)
 	}
 	return nil, nil
@@ -317,7 +317,7 @@ func (f *flight) lacks(r ReplicaID, keys []string) map[string]bool {
 	of := map[string]bool{}
 	for _, key := range keys {
 		if _, carried := f.keys[key]; carried {
-			of[key], f.not[r][key] = true, true
+			of[key], f.untaken[r][key] = true, true
 		}
 	}
 	return of
@@ -335,7 +335,7 @@ func (k *known) lacked(p *peer, keys []string) []table.Entry {
 }
 
 // tick forgets batches that were not answered.
-func (s *spread) tick() {
+func (s *propagation) tick() {
 	now := s.m.now.Mono
 	s.flights = slices.DeleteFunc(s.flights, func(f *flight) bool {
 		late := now.Sub(f.sent) > s.m.cfg.Timing.Patient
@@ -347,7 +347,7 @@ func (s *spread) tick() {
 }
 
 // taken takes in a batch of another replica, and returns the answer.
-func (s *spread) taken(b Deltas) DeltasTaken {
+func (s *propagation) taken(b Deltas) DeltasTaken {
 	answer := DeltasTaken{Seq: b.Seq}
 	if !s.holds() || b.Stamp < s.reg.fence() {
 		s.m.counts.Stale++
@@ -373,7 +373,7 @@ func (s *spread) taken(b Deltas) DeltasTaken {
 		default:
 			s.m.counts.Changes++
 			if outcome == table.Applied {
-				s.lags.took(c.Key, mark{c.Origin, c.To})
+				s.lags.received(c.Key, mark{c.Origin, c.To})
 			}
 		}
 	}

@@ -17,8 +17,8 @@ import (
 // says which change it proposes when. Nothing is unsafe with two leaders or none: a value
 // is decided by the acceptors.
 
-// lead is the part of a group that leads, on one node at a time mostly.
-type lead struct {
+// proposer is the part of a group that leads, on one node at a time mostly.
+type proposer struct {
 	*known
 
 	out        *sender
@@ -31,15 +31,15 @@ type lead struct {
 	want  Set             // The replicas of the members when this node looked last.
 	since machine.Instant // Since when they have been the same.
 
-	missed  machine.Instant // Since when buckets have no homes and are not held back, 0 for none.
-	accepts bool            // An operator has accepted the loss of the buckets without homes.
+	homesMissed machine.Instant // Since when buckets have no homes and are not held back, 0 for none.
+	acceptsLoss bool            // An operator has accepted the loss of the buckets without homes.
 }
 
-// settled is for how long the members must have been the same before a change begins, so
+// stableAfter is for how long the members must have been the same before a change begins, so
 // that nodes which come together are taken in together.
-const settled = 500 * time.Millisecond
+const stableAfter = 500 * time.Millisecond
 
-func (l *lead) adopted() { l.began = l.m.now.Mono }
+func (l *proposer) adopted() { l.began = l.m.now.Mono }
 
 // proposal is a register that is to be that of the next generation.
 type proposal struct {
@@ -49,7 +49,7 @@ type proposal struct {
 }
 
 // tick returns the register that this node proposes, if it leads and no change is under way, else nil.
-func (l *lead) tick() *proposal {
+func (l *proposer) tick() *proposal {
 	if l.reg == nil {
 		switch {
 		case l.m.leaving():
@@ -68,7 +68,7 @@ func (l *lead) tick() *proposal {
 	if l.out.attempting() {
 		return nil
 	}
-	if v, some := l.accept(); some {
+	if v, some := l.nextWithLoss(); some {
 		return &proposal{v, l.reg.Current, false}
 	}
 	if !l.leads() {
@@ -82,7 +82,7 @@ func (l *lead) tick() *proposal {
 
 // create proposes the first register, when every member that may hold the group has said
 // that it knows none: a register that exists is somewhere among them.
-func (l *lead) create() *proposal {
+func (l *proposer) create() *proposal {
 	if missing := l.unheard(); missing != "" {
 		l.refused = "the replica of " + missing + ", which was removed, may hold the register: start it again, or accept the loss"
 		return nil
@@ -117,7 +117,7 @@ func (l *lead) create() *proposal {
 // unheard returns a removed member whose disk may hold a register of a durable group: it has
 // not said that it knows none, and nobody has come back at its address. A member that left in
 // order was in no set, and of a group in memory nothing is left of a removed member.
-func (l *lead) unheard() string {
+func (l *proposer) unheard() string {
 	if !l.cfg.Durable {
 		return ""
 	}
@@ -130,13 +130,13 @@ func (l *lead) unheard() string {
 }
 
 // next returns the register that the leader wants and why; without a reason it wants none.
-func (l *lead) next() (v Register, why string) {
+func (l *proposer) next() (v Register, why string) {
 	r := l.reg
 	switch {
 	case r.Phase == PhaseJoint:
 		return l.endJoint()
-	case !l.sealed && l.loses():
-		return r.again(l.holding(false, true)), "buckets have lost their former homes"
+	case !l.sealed && l.holdsBack():
+		return r.again(l.heldNext(false, true)), "buckets have lost their former homes"
 	case !l.sealed:
 		return Register{}, ""
 	}
@@ -156,26 +156,26 @@ func (l *lead) next() (v Register, why string) {
 }
 
 // begin returns the register in which other replicas catch up, once the members have been the same for a while.
-func (l *lead) begin(want Set, why string) (Register, string) {
+func (l *proposer) begin(want Set, why string) (Register, string) {
 	if !want.Same(l.want) {
 		l.want, l.since = want, l.m.now.Mono
 	}
-	if len(want) == 0 || l.m.now.Mono.Sub(l.since) < settled {
+	if len(want) == 0 || l.m.now.Mono.Sub(l.since) < stableAfter {
 		return Register{}, ""
 	}
 	v := l.reg.joint(want)
-	v.Held = l.holding(true, l.loses())
+	v.Held = l.heldNext(true, l.holdsBack())
 	return v, why
 }
 
 // endJoint ends a joint phase: forward when a majority of the new homes of each bucket has
 // caught up; otherwise with other new replicas when one of them is gone, or back when the new homes have lost their
 // majority.
-func (l *lead) endJoint() (Register, string) {
+func (l *proposer) endJoint() (Register, string) {
 	waited := l.m.now.Mono.Sub(l.began)
 	switch {
-	case l.loses():
-		return l.reg.again(l.holding(false, true)), "buckets have lost their homes"
+	case l.holdsBack():
+		return l.reg.again(l.heldNext(false, true)), "buckets have lost their homes"
 	case l.views.ready(l.hasCaught) && (waited >= l.m.cfg.Timing.Gather || !l.catching()):
 		return l.reg.ended(), "a majority of the new replicas has caught up"
 	case slices.ContainsFunc(l.reg.Next, func(r Replica) bool { return r.ID != l.self && l.peers[r.ID] == nil }) && !l.unnamed():
@@ -187,17 +187,17 @@ func (l *lead) endJoint() (Register, string) {
 	}
 }
 
-// stalled is after which time without an answer by which it catches up a replica is not waited for.
-const stalled = 500 * time.Millisecond
+// stallTimeout is after which time without an answer by which it catches up a replica is not waited for.
+const stallTimeout = 500 * time.Millisecond
 
 // catching reports whether a replica of Next that can be reached has not caught up and still comes further.
-func (l *lead) catching() bool {
+func (l *proposer) catching() bool {
 	return slices.ContainsFunc(l.reg.Next, func(r Replica) bool {
 		moved := l.passes.moved
 		if p := l.peers[r.ID]; p != nil {
-			moved = p.comes.at
+			moved = p.progress.at
 		}
-		return l.present(r.ID) && !l.hasCaught(r.ID) && l.m.now.Mono.Sub(max(moved, l.began)) < stalled
+		return l.present(r.ID) && !l.hasCaught(r.ID) && l.m.now.Mono.Sub(max(moved, l.began)) < stallTimeout
 	})
 }
 
@@ -270,21 +270,21 @@ func (g *group) acceptLoss() {
 		g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this node is in no cluster yet: accept the loss when it is a member")
 		return
 	}
-	if g.cfg.Copies > 0 && g.lead.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
+	if g.cfg.Copies > 0 && g.proposer.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
 		if g.apart() {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this replica does not count, and may propose nothing: accept the loss at another node")
 			return
 		}
-		if _, some := g.lead.accepted(); !some {
+		if _, some := g.proposer.withLossAccepted(); !some {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "no bucket has lost its homes, as far as this node knows")
 			return
 		}
-		g.lead.accepts = true
+		g.proposer.acceptsLoss = true
 		g.m.out.Decide(ComponentName, g.cfg.Name, "buckets begin anew", "an operator has accepted the loss of what their homes held")
-		g.propose(g.lead.tick())
+		g.propose(g.proposer.tick())
 		return
 	}
-	g.integrity.forget()
+	g.storeCheck.forget()
 	g.rerouted = true
 	turn := uint32(1)
 	if g.reg != nil {

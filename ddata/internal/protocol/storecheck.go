@@ -25,40 +25,40 @@ import (
 //
 // The batches of a store have numbers. A message says which number the store had when its node
 // started, and up to which one the message may depend on it. Each replica remembers, also on
-// its own disk, what the others have shown ([integrity.compare]), and says to each whether that is
-// more than its node has found in its store ([Aged], [Envelope.Agrees]).
+// its own disk, what the others have shown ([storeCheck.compare]), and says to each whether that is
+// more than its node has found in its store ([OlderStore], [Envelope.Agrees]).
 //
 // An unsure replica is to the others like one that cannot be reached; and when it ends, like one
 // that has lost nothing. So all other rules hold as they are. Two things make it so:
 //
 //   - It ends being unsure when it has taken in what enough sure replicas hold that every write
 //     which counts on it is held by one of those ([Set.restores]), or, if so many have failed
-//     together that this cannot be, what everybody holds who is left ([Set.together]).
+//     together that this cannot be, what everybody holds who is left ([Set.failedTogether]).
 //   - What it has acknowledged before counts for no write that is not confirmed yet. Each
 //     unclean start raises the number [Envelope.Restarts], which every replica takes over, and
 //     writes down, before it says anything more; and acknowledgements below the number of
 //     whoever counts them do not count ([group.learn]). So whoever takes a write in after it has
 //     answered an unsure replica tells the one who counts.
 
-// Shown is what a replica remembers of the store of another one: the greatest number of a
+// StoreVersion is what a replica remembers of the store of another one: the greatest number of a
 // batch that the node with the uid has shown, and the greatest of those before it.
-type Shown struct {
+type StoreVersion struct {
 	ID              ReplicaID
 	UID             gossip.UID
 	Written, Before uint64
 }
 
-// Aged says to a replica that its store is older than what the sender remembers of it: that
+// OlderStore says to a replica that its store is older than what the sender remembers of it: that
 // the batch with a number was in it.
-type Aged struct {
+type OlderStore struct {
 	Of      ReplicaID
 	Written uint64
 }
 
-// integrity is the part of a group that knows whether stores hold what they should.
-type integrity struct {
-	durable bool
-	count   count // Whether this replica counts; in memory it does.
+// storeCheck is the part of a group that knows whether stores hold what they should.
+type storeCheck struct {
+	durable       bool
+	participation participation // Whether this replica counts; in memory it does.
 	// unclean says that the node before has not ended in order, and what it had not written was not taken in from
 	// others yet: after being apart, this replica is unsure.
 	unclean  bool
@@ -69,7 +69,7 @@ type integrity struct {
 	older   uint64
 	witness string // The node that remembers the batch; "" if the store itself says that it is older.
 
-	shown map[ReplicaID]Shown
+	shown map[ReplicaID]StoreVersion
 	news  bool            // shown has changed since it was written to the store last.
 	noted machine.Instant // When shown was written to the store last.
 
@@ -77,8 +77,8 @@ type integrity struct {
 	// counted as one, so that two majorities need not meet.
 	refused map[gossip.NodeID]claim
 
-	took map[ReplicaID]copyTaken       // Whose copy was taken in since this replica is unsure, in this generation.
-	gone map[ReplicaID]machine.Instant // Since when replicas of the register are those of no member.
+	copies map[ReplicaID]copyTaken       // Whose copy was taken in since this replica is unsure, in this generation.
+	gone   map[ReplicaID]machine.Instant // Since when replicas of the register are those of no member.
 }
 
 // claim says which replica a node claims to be, and which node is believed to be that replica.
@@ -93,9 +93,9 @@ type copyTaken struct {
 	sure  bool            // The replica was sure when it answered.
 }
 
-// newIntegrity returns what the store says of its past.
-func newIntegrity(cfg Group) integrity {
-	s := integrity{durable: cfg.Durable, restarts: cfg.Meta.Restarts, shown: map[ReplicaID]Shown{}, refused: map[gossip.NodeID]claim{}, gone: map[ReplicaID]machine.Instant{}}
+// newStoreCheck returns what the store says of its past.
+func newStoreCheck(cfg Group) storeCheck {
+	s := storeCheck{durable: cfg.Durable, restarts: cfg.Meta.Restarts, shown: map[ReplicaID]StoreVersion{}, refused: map[gossip.NodeID]claim{}, gone: map[ReplicaID]machine.Instant{}}
 	for _, of := range cfg.Meta.Shown {
 		s.shown[of.ID] = of
 	}
@@ -103,48 +103,50 @@ func newIntegrity(cfg Group) integrity {
 	s.unclean = cfg.Durable && cfg.Meta.Behind && r != nil && r.In(cfg.Replica)
 	switch {
 	case cfg.Replica != 0 && cfg.Meta.Older == cfg.Replica:
-		s.count, s.older = older, cfg.Meta.Written+1
+		s.participation, s.older = older, cfg.Meta.Written+1
 	case cfg.Durable && cfg.Replica != 0 && !cfg.Fresh:
-		s.count = apart
+		s.participation = apart
 	default:
-		s.proven()
+		s.endComparison()
 	}
 	s.forgetCopies()
 	return s
 }
 
-// proven ends the comparison: everybody who is there has compared.
-func (s *integrity) proven() {
-	if s.count = yes; s.unclean {
-		s.count = unsure
+// endComparison ends the comparison: everybody who is there has compared.
+func (s *storeCheck) endComparison() {
+	if s.participation = takesPart; s.unclean {
+		s.participation = unsure
 	}
 }
 
 // restored notes that nothing is missing any more of what was acknowledged.
-func (s *integrity) restored() {
-	if s.unclean = false; s.count == unsure {
-		s.count = yes
+func (s *storeCheck) restored() {
+	if s.unclean = false; s.participation == unsure {
+		s.participation = takesPart
 	}
 }
 
 // putBack notes that the store is older: that a node knows of a later batch.
-func (s *integrity) putBack(batch uint64, witness string) {
-	s.count, s.older, s.witness = older, batch, witness
+func (s *storeCheck) putBack(batch uint64, witness string) {
+	s.participation, s.older, s.witness = older, batch, witness
 }
 
-// anew begins anew: with another store, or since an operator has decided which copy counts.
-func (s *integrity) anew() { s.count, s.unclean, s.older, s.witness = yes, false, 0, "" }
+// reset begins anew: with another store, or since an operator has decided which copy counts.
+func (s *storeCheck) reset() {
+	s.participation, s.unclean, s.older, s.witness = takesPart, false, 0, ""
+}
 
 // forget forgets the numbers that were shown in another lineage: an operator has decided which copy counts.
-func (s *integrity) forget() {
+func (s *storeCheck) forget() {
 	clear(s.shown)
 	s.news = true
-	s.anew()
+	s.reset()
 }
 
 // why says for people why this replica takes no part, "" if it does.
-func (s *integrity) why() string {
-	switch s.count {
+func (s *storeCheck) why() string {
+	switch s.participation {
 	case older:
 		return "its store was put back to an older state: it is put aside as soon as the other replicas can go on without it; " +
 			"if too many of them are gone, start them again, or accept the loss at the replica that holds the most"
@@ -161,7 +163,7 @@ func (s *integrity) why() string {
 // compare takes what an envelope shows of the store of its sender, and returns what is
 // remembered beyond what the sender's node has found there, 0 for nothing. A message of a
 // former life that comes late looks the same, and is of use for judging the present one.
-func (s *integrity) compare(p *peer, e Envelope) (beyond uint64) {
+func (s *storeCheck) compare(p *peer, e Envelope) (beyond uint64) {
 	if !s.durable || e.Written == 0 && s.shown[e.From].ID == 0 {
 		return 0
 	}
@@ -173,7 +175,7 @@ func (s *integrity) compare(p *peer, e Envelope) (beyond uint64) {
 	case e.Loaded < top:
 		of.Before, beyond = max(of.Before, e.Written), top
 	default:
-		of = Shown{ID: e.From, UID: p.node.UID, Written: e.Written, Before: top}
+		of = StoreVersion{ID: e.From, UID: p.node.UID, Written: e.Written, Before: top}
 	}
 	if of.UID == p.node.UID && of.Before > e.Loaded {
 		beyond = of.Before
@@ -190,25 +192,25 @@ func (s *integrity) compare(p *peer, e Envelope) (beyond uint64) {
 }
 
 // remembered returns what is to be written of what others have shown, sorted.
-func (s *integrity) remembered() []Shown {
-	all := make([]Shown, 0, len(s.shown))
+func (s *storeCheck) remembered() []StoreVersion {
+	all := make([]StoreVersion, 0, len(s.shown))
 	for _, of := range s.shown { //quorate:unordered sorted below
 		all = append(all, of)
 	}
-	slices.SortFunc(all, func(x, y Shown) int { return compare64(uint64(x.ID), uint64(y.ID)) })
+	slices.SortFunc(all, func(x, y StoreVersion) int { return compare64(uint64(x.ID), uint64(y.ID)) })
 	return all
 }
 
 // prune forgets replicas that count nowhere and are not there: what they come back with is
 // dropped anyhow.
-func (s *integrity) prune(counts func(ReplicaID) bool) {
-	maps.DeleteFunc(s.shown, func(id ReplicaID, _ Shown) bool { return !counts(id) })
+func (s *storeCheck) prune(counts func(ReplicaID) bool) {
+	maps.DeleteFunc(s.shown, func(id ReplicaID, _ StoreVersion) bool { return !counts(id) })
 }
 
 // refuse notes that a node claims to be the replica of another one: somebody has copied a disk, or lies. The member
 // that has been up for longer is heard and the other is not, on all nodes the same; refuse reports whether that is
 // the one which claims. A disk that has moved is heard as soon as its first node is no member any more.
-func (s *integrity) refuse(by gossip.NodeID, c claim, first bool) bool {
+func (s *storeCheck) refuse(by gossip.NodeID, c claim, first bool) bool {
 	if first {
 		s.refused[c.of] = claim{c.id, by}
 		return false
@@ -218,7 +220,7 @@ func (s *integrity) refuse(by gossip.NodeID, c claim, first bool) bool {
 }
 
 // forgetClaims forgets claims of which one node is no member any more.
-func (s *integrity) forgetClaims(state *gossip.State) {
+func (s *storeCheck) forgetClaims(state *gossip.State) {
 	for by, of := range s.refused { //quorate:unordered each by itself
 		if state.Member(by) == nil || state.Member(of.of) == nil {
 			delete(s.refused, by)
@@ -228,7 +230,7 @@ func (s *integrity) forgetClaims(state *gossip.State) {
 
 // disputed names, for people, the nodes that claim to be one replica, and says what to do. It is
 // empty while no two nodes do.
-func (s *integrity) disputed() string {
+func (s *storeCheck) disputed() string {
 	var all []string
 	for by, of := range s.refused { //quorate:unordered sorted below
 		all = append(all, fmt.Sprintf("%s claims to be the replica %x, which is that of %s: one of their disks is a copy: stop that node and empty its directory", by, uint64(of.id), of.of))
@@ -238,19 +240,19 @@ func (s *integrity) disputed() string {
 }
 
 // forgetCopies forgets whose copies were taken in: another register counts.
-func (s *integrity) forgetCopies() { s.took = map[ReplicaID]copyTaken{} }
+func (s *storeCheck) forgetCopies() { s.copies = map[ReplicaID]copyTaken{} }
 
 // ended notes that a comparison with another replica has ended.
-func (s *integrity) ended(x *pass) {
+func (s *storeCheck) ended(x *pass) {
 	if s.unclean && x.fenced {
-		s.took[x.peer.id] = copyTaken{began: x.began, sure: x.sure}
+		s.copies[x.peer.id] = copyTaken{began: x.began, sure: x.sure}
 	}
 }
 
-// needs reports whether the copy of a home of this replica's keys has to be asked for: it was not taken in yet, or
+// needsCopy reports whether the copy of a home of this replica's keys has to be asked for: it was not taken in yet, or
 // not since the replica is sure, or before it was known who else is unsure, which was at a moment.
-func (s *integrity) needs(p *peer, latest machine.Instant) bool {
-	t, took := s.took[p.id]
+func (s *storeCheck) needsCopy(p *peer, latest machine.Instant) bool {
+	t, took := s.copies[p.id]
 	switch {
 	case !took:
 		return true
@@ -261,25 +263,25 @@ func (s *integrity) needs(p *peer, latest machine.Instant) bool {
 	}
 }
 
-// stays reports whether a replica was still unsure after it was heard of all others that are
+// stillUnsure reports whether a replica was still unsure after it was heard of all others that are
 // unsure: so there was a moment at which all of them were.
-func (s *integrity) stays(p *peer, at machine.Instant) bool {
+func (s *storeCheck) stillUnsure(p *peer, at machine.Instant) bool {
 	if p == nil {
 		return false
 	}
-	t, took := s.took[p.id]
+	t, took := s.copies[p.id]
 	return took && !t.sure && t.began > at && p.unsure != 0
 }
 
-// has reports whether the copy of a replica was taken in while it was sure, or after it was heard of all others that
-// are unsure.
-func (s *integrity) has(id ReplicaID, at machine.Instant) bool {
-	t, took := s.took[id]
+// hasCopy reports whether the copy of a replica was taken in while it was sure, or after it was heard of all others
+// that are unsure.
+func (s *storeCheck) hasCopy(id ReplicaID, at machine.Instant) bool {
+	t, took := s.copies[id]
 	return took && (t.sure || t.began > at)
 }
 
-// misses notes since when a replica of the register is that of no member.
-func (s *integrity) misses(id ReplicaID, there bool, now machine.Instant) {
+// noteMissing notes since when a replica of the register is that of no member.
+func (s *storeCheck) noteMissing(id ReplicaID, there bool, now machine.Instant) {
 	if there {
 		delete(s.gone, id)
 	} else if s.gone[id] == 0 {
@@ -295,9 +297,9 @@ func (s Set) restores(self ReplicaID, taken func(ReplicaID) bool) bool {
 	return 2*n > len(s)-1
 }
 
-// together reports whether a majority of the set has failed together, so that a write may be
+// failedTogether reports whether a majority of the set has failed together, so that a write may be
 // lost, and everybody's copy was taken in who is left, of a winning part at least.
-func (s Set) together(failed, has, gone func(ReplicaID) bool) bool {
+func (s Set) failedTogether(failed, has, gone func(ReplicaID) bool) bool {
 	return s.Majority(failed) && s.Wins(has) && s.count(func(id ReplicaID) bool { return has(id) || gone(id) }) == len(s)
 }
 

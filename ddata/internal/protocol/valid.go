@@ -13,9 +13,9 @@ import (
 // What a message has to be like, so that it is handled at all. Members may lie, or be of a
 // release with a fault: a message that no machine sends is counted and changes nothing.
 
-// sane reports whether an envelope and its content make sense.
-func (e *Envelope) sane() bool {
-	if r := e.Register; r != nil && (!r.sane() || r.Gen != e.Gen || r.Lineage != e.Lineage) {
+// valid reports whether an envelope and its content make sense.
+func (e *Envelope) valid() bool {
+	if r := e.Register; r != nil && (!r.valid() || r.Gen != e.Gen || r.Lineage != e.Lineage) {
 		return false
 	}
 	if e.Loaded > e.Written {
@@ -23,24 +23,24 @@ func (e *Envelope) sane() bool {
 	}
 	switch b := e.Body.(type) {
 	case Promise:
-		return b.Value == nil || b.Value.Gen == b.Slot && b.Value.sane()
+		return b.Value == nil || b.Value.Gen == b.Slot && b.Value.valid()
 	case Accept:
-		return b.Value != nil && b.Value.Gen == b.Slot && b.Value.sane()
+		return b.Value != nil && b.Value.Gen == b.Slot && b.Value.valid()
 	case Groups:
 		return b.Same || len(b.Sums) == groupsOfBuckets
 	case AskBuckets:
-		return saneGroups(b.Groups)
+		return validGroups(b.Groups)
 	case Pull:
 		return len(b.Buckets) <= bucketsAPull
 	case BucketHashes:
-		return saneGroups(b.Groups) && len(b.Hashes) == len(b.Groups)*bucketsAGroup
+		return validGroups(b.Groups) && len(b.Hashes) == len(b.Groups)*bucketsAGroup
 	default:
 		return true
 	}
 }
 
-// saneGroups reports whether there are groups of buckets with these numbers, each once.
-func saneGroups(groups []uint8) bool {
+// validGroups reports whether there are groups of buckets with these numbers, each once.
+func validGroups(groups []uint8) bool {
 	for i, of := range groups {
 		if of >= groupsOfBuckets || i > 0 && groups[i-1] >= of {
 			return false
@@ -49,33 +49,33 @@ func saneGroups(groups []uint8) bool {
 	return true
 }
 
-// sane reports whether a machine could have made the register.
-func (r *Register) sane() bool {
+// valid reports whether a machine could have made the register.
+func (r *Register) valid() bool {
 	return !r.Lineage.IsZero() && r.Gen > 0 && r.Phase >= PhaseStable && r.Phase <= PhaseEnded &&
 		len(r.Current) > 0 && (len(r.Next) > 0) == (r.Phase == PhaseJoint) && (len(r.Old) > 0) == (r.Phase == PhaseEnded) &&
-		r.Current.sane() && r.Next.sane() && r.Old.sane() &&
-		r.Swept <= r.Gen && !slices.Contains(r.Retired, crdt.Origin(0)) && r.saneHeld() && r.saneResets() &&
+		r.Current.valid() && r.Next.valid() && r.Old.valid() &&
+		r.Swept <= r.Gen && !slices.Contains(r.Retired, crdt.Origin(0)) && r.validHeld() && r.validResets() &&
 		len(r.Unknown) <= MaxUnknownBytes
 }
 
-// saneHeld reports whether the buckets that are held back are named once each, with homes, and
+// validHeld reports whether the buckets that are held back are named once each, with homes, and
 // move only while the sets change.
-func (r *Register) saneHeld() bool {
+func (r *Register) validHeld() bool {
 	var named buckets
 	for _, h := range r.Held {
-		if len(h.Homes) == 0 || !h.Homes.sane() || !h.Old.sane() || h.Moves && (r.Phase == PhaseStable || len(h.Old) > 0) || !named.add(h.Buckets) {
+		if len(h.Homes) == 0 || !h.Homes.valid() || !h.Old.valid() || h.Moves && (r.Phase == PhaseStable || len(h.Old) > 0) || !named.add(h.Buckets) {
 			return false
 		}
 	}
 	return true
 }
 
-// saneResets reports whether the buckets that have begun anew are named once each, in
+// validResets reports whether the buckets that have begun anew are named once each, in
 // generations up to this one.
-func (r *Register) saneResets() bool {
+func (r *Register) validResets() bool {
 	var named buckets
 	for _, x := range r.Resets {
-		if x.Gen == 0 || x.Gen > r.Gen || !x.Spared.sane() || !named.add(x.Buckets) {
+		if x.Gen == 0 || x.Gen > r.Gen || !x.Spared.valid() || !named.add(x.Buckets) {
 			return false
 		}
 	}
@@ -97,8 +97,8 @@ func (b *buckets) add(all []uint16) bool {
 	return len(all) > 0
 }
 
-// sane reports whether a set is sorted and without doubles.
-func (s Set) sane() bool {
+// valid reports whether a set is sorted and without doubles.
+func (s Set) valid() bool {
 	for i, r := range s {
 		if r.ID == 0 || i > 0 && s[i-1].ID >= r.ID {
 			return false

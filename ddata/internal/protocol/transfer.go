@@ -8,12 +8,12 @@ import "slices"
 // A replica that may lack something catches up: it takes in what a winning part of the old
 // homes of each of its buckets holds, or what one replica holds that has done so.
 
-// behind is the part of a replica that catches up.
-type behind struct {
+// transfer is the part of a replica that catches up.
+type transfer struct {
 	*known
 
 	passes *passes
-	got    map[ReplicaID]bool // The replicas whose copies were taken in, in this generation.
+	taken  map[ReplicaID]bool // The replicas whose copies were taken in, in this generation.
 	whole  map[ReplicaID]bool // The replicas in got that had caught up when they were asked.
 }
 
@@ -22,29 +22,29 @@ const sourcesAtOnce = 2
 
 // begin begins anew in another generation: an answer of an earlier one is no fence. It reports whether this replica
 // has caught up.
-func (b *behind) begin() bool {
-	b.got, b.whole = map[ReplicaID]bool{}, map[ReplicaID]bool{}
-	b.own()
+func (b *transfer) begin() bool {
+	b.taken, b.whole = map[ReplicaID]bool{}, map[ReplicaID]bool{}
+	b.countOwn()
 	b.passes.endAll()
 	return b.enough()
 }
 
-// own counts what this replica holds itself.
-func (b *behind) own() {
+// countOwn counts what this replica holds itself.
+func (b *transfer) countOwn() {
 	if b.holds() && b.reg.source(b.self, false) {
-		b.got[b.self] = true
+		b.taken[b.self] = true
 	}
 }
 
 // needs reports whether this replica has to catch up: it counts, or is to count, and may lack
 // something.
-func (b *behind) needs() bool {
+func (b *transfer) needs() bool {
 	return !b.caught && b.reg != nil && b.member() && b.reg.counted(b.self) && !b.apart()
 }
 
 // ask begins passes with those whose copy is still needed. One replica that has caught up
 // is enough if it holds every key: two would send the same.
-func (b *behind) ask() (out []letter) {
+func (b *transfer) ask() (out []peerMessage) {
 	b.passes.renew()
 	for _, p := range b.sources() {
 		if b.caught || b.passes.catching() >= sourcesAtOnce || b.cfg.Copies == 0 && b.passes.going() {
@@ -58,9 +58,9 @@ func (b *behind) ask() (out []letter) {
 // sources returns the replicas from which to take in, those first that have caught up,
 // each of which is enough alone. The others are in an order of each replica's own, so that
 // not all ask the same one.
-func (b *behind) sources() []*peer {
+func (b *transfer) sources() []*peer {
 	all := slices.DeleteFunc(b.sorted(), func(p *peer) bool {
-		return b.got[p.id] && (b.whole[p.id] || !counts(p.caught, b.gen())) || !b.present(p.id) || b.passes.with(p) || !b.reg.source(p.id, p.caught == b.gen())
+		return b.taken[p.id] && (b.whole[p.id] || !counts(p.caught, b.gen())) || !b.present(p.id) || b.passes.with(p) || !b.reg.source(p.id, p.caught == b.gen())
 	})
 	if len(all) > 1 {
 		turn := int(uint64(b.self) % uint64(len(all)))
@@ -79,13 +79,13 @@ func (b *behind) sources() []*peer {
 	return all
 }
 
-// took notes that everything was taken in that a replica held when it was asked, and reports whether that was enough.
-// It may have caught up since: what came to it that way was not asked for.
-func (b *behind) took(x *pass) bool {
+// noteTaken notes that everything was taken in that a replica held when it was asked, and reports whether that was
+// enough. It may have caught up since: what came to it that way was not asked for.
+func (b *transfer) noteTaken(x *pass) bool {
 	if !counts(x.gen, b.gen()) || b.caught {
 		return false
 	}
-	b.got[x.peer.id] = true
+	b.taken[x.peer.id] = true
 	if x.whole {
 		b.whole[x.peer.id] = true
 	}
@@ -93,7 +93,7 @@ func (b *behind) took(x *pass) bool {
 }
 
 // enough reports whether this replica has to catch up and has: enough was taken in.
-func (b *behind) enough() bool {
-	taken, whole := func(id ReplicaID) bool { return b.got[id] }, func(id ReplicaID) bool { return b.whole[id] }
+func (b *transfer) enough() bool {
+	taken, whole := func(id ReplicaID) bool { return b.taken[id] }, func(id ReplicaID) bool { return b.whole[id] }
 	return b.needs() && b.views.enough(b.self, taken, whole)
 }
