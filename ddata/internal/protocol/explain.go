@@ -14,10 +14,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Why a key is as it is. The state of a group is read off as it stands ([group.status]); what
-// the homes of a key hold is asked of them, as a read does, and the answers of a moment are
-// put together when all have answered or the time is over ([explainer]). Nothing changes by
-// being asked about.
+// Questions of people: how the groups stand ([Survey]), and why a key is as it is ([ExplainKey]). The first is answered
+// from what is known here ([group.status]). For the second the homes of the key are asked, as by a read, and the answer
+// is made when all have answered or the limit has passed ([explainer]). No question changes anything.
 
 // Survey is the query for the state of all groups. [SurveyResult] answers it.
 type Survey struct{ Op OpID }
@@ -48,9 +47,9 @@ type GroupStatus struct {
 	Swept    uint64        // The generation of the last sweep.
 	Leader   gossip.NodeID // Zero for none.
 	Refused  string        // Why this replica cannot take part.
-	Disputed string        // Which replicas several nodes claim to be.
+	Disputed string        // Which nodes claim to be the same replica, "" for none.
 	Apart    string        // Why this node's replica does not count for now, "" if it does.
-	Unsure   time.Duration // For how long this node's replica has not known what it has lost, 0 if it is sure.
+	Unsure   time.Duration // For how long this node's replica may have lacked what it had acknowledged, 0 if it does not.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which this node's replica takes in what it lacks.
@@ -74,7 +73,7 @@ type ReplicaStatus struct {
 	Heard              time.Duration // How long ago it was heard last, 0 for this node.
 }
 
-// HeldStatus is the state of buckets that keep homes of which no winning part was left.
+// HeldStatus is the state of buckets that are held back, see [Held].
 type HeldStatus struct {
 	Buckets int // How many.
 	Homes   []ReplicaID
@@ -110,21 +109,21 @@ type Home struct {
 	Answered bool
 	Entry    *table.Entry // What it has answered, nil for nothing.
 	Lacks    []Lag        // The updates that other homes hold and this one does not.
-	Undead   bool         // Other homes hold a tombstone and this one does not.
+	Undead   bool         // Other homes hold a tombstone, and this one does not.
 	// Since is for how long at least something has been lacking, 0 if nothing is.
 	Since time.Duration
-	// Unread is how long a batch with the key has waited for the answer of the replica, 0
-	// for none, and for a replica that lacks nothing.
+	// Unread is for how long a batch with the key has waited for the answer of the replica, 0 if none waits or if the
+	// replica lacks nothing.
 	Unread time.Duration
 }
 
-// Lag says that a number of updates of an origin are missing.
+// Lag says how many updates of an origin a replica lacks.
 type Lag = table.Version
 
-// TombstoneState says what keeps the tombstone of a key from being swept.
+// TombstoneState says what the tombstone of a key waits for until it is swept.
 type TombstoneState uint8
 
-// The bars.
+// The states of tombstones.
 const (
 	// NoTombstone: the key has none.
 	NoTombstone TombstoneState = iota
@@ -136,7 +135,7 @@ const (
 	AwaitsLeader
 	// AwaitsReplicas: this node leads, and not all replicas have confirmed.
 	AwaitsReplicas
-	// AwaitsSweep: nothing but the next sweep.
+	// AwaitsSweep: the next sweep drops it.
 	AwaitsSweep
 )
 
@@ -148,30 +147,30 @@ type Waiting struct {
 	Missing []ReplicaID
 }
 
-// explainer are the questions of this node that homes have not answered.
+// explainer is the part of a group that answers questions about keys.
 type explainer struct {
 	*known
 
 	out     *sender
 	lags    *lags
-	queries map[OpID]*keyQuery
+	queries map[OpID]*keyQuery // Those that wait for answers of homes.
 }
 
-// keyQuery is one question about a key that waits for answers of homes.
+// keyQuery is one question about a key.
 type keyQuery struct {
 	op      OpID
 	key     string
 	until   machine.Instant
-	own     *table.Entry
-	hash    uint64
-	asked   map[ReplicaID]bool
-	answers map[ReplicaID]*table.Entry
+	own     *table.Entry               // What this replica held when the question began, nil for nothing,
+	hash    uint64                     // and the hash of that.
+	asked   map[ReplicaID]bool         // The homes that were asked.
+	answers map[ReplicaID]*table.Entry // What homes have answered; nil: nothing.
 }
 
 // maxKeyQueries bounds the questions under way.
 const maxKeyQueries = 64
 
-// begin asks the homes of a key what they hold, and returns the question if it is over.
+// begin asks the homes of a key what they hold. It returns the question if that can be answered at once, else nil.
 func (s *explainer) begin(in ExplainKey) *keyQuery {
 	x := &keyQuery{op: in.Op, key: in.Key, until: s.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
 	if s.home(s.self, in.Key) {
@@ -207,7 +206,8 @@ func (s *explainer) awaited(id ReplicaID) bool {
 	return s.unnamed()
 }
 
-// answer takes the answer of a home, and reports whether it was one to a question. It returns that if it is over.
+// answer takes an answer of a home. With asked, it was one to a question about a key; over is that question if it can
+// be answered now, else nil.
 func (s *explainer) answer(p *peer, b Answer) (over *keyQuery, asked bool) {
 	x := s.queries[b.Op]
 	if x == nil {
@@ -223,7 +223,7 @@ func (s *explainer) answer(p *peer, b Answer) (over *keyQuery, asked bool) {
 	return s.ifComplete(x), true
 }
 
-// ifComplete returns a question if all reachable homes have answered it, else nil.
+// ifComplete returns a question if all homes that can be reached have answered it, else nil.
 func (s *explainer) ifComplete(x *keyQuery) *keyQuery {
 	for _, id := range s.views.homes(x.key) {
 		if _, ok := x.answers[id]; !ok && s.awaited(id) {
@@ -233,7 +233,7 @@ func (s *explainer) ifComplete(x *keyQuery) *keyQuery {
 	return x
 }
 
-// late asks the homes of which the nodes are known since, and reports whether the time of a question is over.
+// late asks the homes whose nodes have become known, and reports whether the limit of a question has passed.
 func (s *explainer) late(x *keyQuery) bool {
 	s.ask(x)
 	return s.m.now.Mono >= x.until
@@ -244,7 +244,7 @@ func (s *explainer) sorted() []*keyQuery {
 	return slices.SortedFunc(maps.Values(s.queries), func(a, b *keyQuery) int { return cmp.Compare(a.op, b.op) })
 }
 
-// keyQuery answers a question with what is known, if it is over.
+// explain answers a question with what is known; nil: none.
 func (g *group) explain(x *keyQuery) {
 	if x == nil {
 		return
@@ -303,7 +303,7 @@ func (x *keyQuery) ids() []ReplicaID {
 	return slices.Sorted(maps.Keys(x.answers))
 }
 
-// judge says what a home lacks, and since when.
+// judge fills in what a home lacks of all versions, and since when.
 func (s *explainer) judge(x *keyQuery, h *Home, all table.Versions) {
 	lacking := x.lacks(all, h.Entry)
 	if len(lacking) == 0 {
@@ -339,7 +339,7 @@ func (v *views) homes(key string) (ids []ReplicaID) {
 	return ids
 }
 
-// status returns how the group stands.
+// status returns what this node knows of the group.
 func (g *group) status() GroupStatus {
 	of := GroupStatus{Self: g.self, Refused: g.proposer.refused, Disputed: g.storeCheck.disputed(), Apart: g.storeCheck.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used, Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}

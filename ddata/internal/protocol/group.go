@@ -27,16 +27,16 @@ type group struct {
 	known
 	sender
 
-	rerouted bool // A replica is at another node than the last route says.
+	rerouted bool // What the last route said is out of date: the step ends with a new one.
 
 	proposer    proposer      // What the leader wants to change.
-	transfer    transfer      // Catching up.
+	transfer    transfer      // How this replica catches up.
 	passes      passes        // Comparisons of tables.
 	propagation propagation   // Deltas.
 	ops         ops           // Operations.
 	remote      remoteUpdates // Operations through other nodes.
 	explainer   explainer     // Questions.
-	lags        lags          // Since when others lag.
+	lags        lags          // Since when other replicas lag.
 	majorities  majorities    // Whether there are majorities.
 }
 
@@ -63,10 +63,10 @@ func newGroup(m *env, index uint8, cfg Group) *group {
 	return g
 }
 
-// start says which replicas hold what.
+// start begins the group with what was in the store, and publishes the first route.
 func (g *group) start() {
-	// Before anything leaves, the store says that more may be acknowledged than is in it, and an unclean start has a
-	// number of its own.
+	// Before anything is sent, the store has to say that more may be acknowledged than is in it, and an unclean start
+	// is counted by a number of its own.
 	if g.storeCheck.unclean {
 		g.m.counts.Unclean++
 		g.storeCheck.restarts++
@@ -77,7 +77,7 @@ func (g *group) start() {
 	g.route()
 }
 
-// adopt takes a register over that replaces the known one. With fresh, this replica has
+// adopt replaces the known register by another one, and has every part go on by that. With fresh, this replica has
 // created it.
 func (g *group) adopt(r *Register, fresh bool) {
 	g.flushDeltas()
@@ -105,8 +105,8 @@ func (g *group) adopt(r *Register, fresh bool) {
 		g.ops.sweeping(r)
 		g.table.Sweep(r.Swept-1, r.Retired)
 	case r.Swept > known && before != nil:
-		// What this replica holds was read before a sweep of which it does not know what
-		// fell: it holds nothing then.
+		// This replica cannot tell which tombstones that sweep has dropped, and could bring their keys back: it begins
+		// again with nothing.
 		g.drop(false)
 	}
 	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
@@ -120,14 +120,16 @@ func (g *group) adopt(r *Register, fresh bool) {
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1 && !other)
 	if g.storeCheck.forgetCopies(); g.storeCheck.unclean && !g.holds() {
-		g.becomeSure() // Who is in no set holds nothing, and has lost nothing. After the operations, which it looks at.
+		// A replica in no set holds nothing, and has lost nothing. This comes after ops.adopted: operations go on with
+		// it.
+		g.becomeSure()
 	}
 	g.majorities.wentOn(before)
 	g.route()
 	g.greet()
 }
 
-// propose begins to make a register that of the next generation, if one is proposed.
+// propose begins a ballot for a proposal; nil: none.
 func (g *group) propose(p *proposal) {
 	if p == nil {
 		return
@@ -138,7 +140,7 @@ func (g *group) propose(p *proposal) {
 	}
 }
 
-// promised counts a promise.
+// promised counts a promise of a replica, and has this one accept too when enough have promised.
 func (g *group) promised(by ReplicaID, b Promise) {
 	enough, out := g.change.promise(by, b)
 	g.post(out...)
@@ -150,7 +152,7 @@ func (g *group) promised(by ReplicaID, b Promise) {
 	}
 }
 
-// accepted counts an acceptance, and takes over what is decided.
+// accepted counts an acceptance of a replica, and adopts the register that is decided by it.
 func (g *group) accepted(by ReplicaID, b Accepted) {
 	if v := g.change.acceptance(by, b); v != nil {
 		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
@@ -158,7 +160,7 @@ func (g *group) accepted(by ReplicaID, b Accepted) {
 	}
 }
 
-// catchUp takes in what this replica lacks, if it has to.
+// catchUp asks for what this replica lacks, if it has to catch up.
 func (g *group) catchUp() {
 	if !g.transfer.needs() {
 		return
@@ -178,7 +180,7 @@ func (g *group) caughtUp(has bool) {
 	g.ops.transferEnded()
 }
 
-// compare handles the message of a pass, and what follows from it.
+// compare handles a message of a pass, and tells the other parts when the pass has ended.
 func (g *group) compare(p *peer, e Envelope) {
 	x := g.passes.received(p, e)
 	g.give(p, x.back)
@@ -194,8 +196,8 @@ func (g *group) compare(p *peer, e Envelope) {
 	g.majorities.ended(x.ended)
 }
 
-// take makes a register the known one. It sends and ends nothing: what this replica holds, and
-// which answers count, is not settled for that register before [group.adopt] is through.
+// take makes a register the known one. It sends no message and ends no operation: until [group.adopt] has come to its
+// end, parts still go by the register before.
 func (g *group) take(r *Register) {
 	g.reg = r
 	g.views = newViews(r, placement{g.cfg.Copies}, table.Buckets)
@@ -204,7 +206,7 @@ func (g *group) take(r *Register) {
 	g.sealed = g.ends()
 }
 
-// drop forgets everything that the replica holds. With aside, the store keeps a copy.
+// drop drops every entry that this replica holds. With aside, the store keeps a copy of them.
 func (g *group) drop(aside bool) {
 	g.caught = false
 	n := g.table.Len()
@@ -226,12 +228,12 @@ func (g *group) noteSealed(said bool) {
 	}
 }
 
-// route tells those that work without the machine which replicas hold what.
+// route publishes which replicas hold what, for those who read and write without the machine.
 func (g *group) route() {
 	g.m.out.Add(Routed{Group: g.index, Route: g.routeNow()})
 }
 
-// membersChanged forgets peers that are no members any more.
+// membersChanged forgets peers that are no members any more, and adds members that may hold the group.
 func (g *group) membersChanged() {
 	state := g.m.state
 	g.storeCheck.forgetClaims(state)
@@ -247,11 +249,11 @@ func (g *group) membersChanged() {
 	}
 	for _, p := range g.nodes { //quorate:unordered each peer by itself
 		if g.peers[p.id] == nil {
-			p.id = 0 // Its replica was believed to be another node's, which is gone: it is asked again.
+			p.id = 0 // The replica was taken for that of another node, which is gone: this one is asked again.
 		}
 	}
 	for _, t := range state.Tombstones() {
-		if !g.cfg.Durable { // In memory a replica is its node.
+		if !g.cfg.Durable { // The id of a replica in memory is the uid of its node.
 			g.gone[ReplicaID(t.Node.UID)] = t.Node
 		}
 	}
@@ -268,7 +270,7 @@ func (g *group) membersChanged() {
 	}
 }
 
-// tick repeats what was not answered.
+// tick has every part repeat what was not answered, and begin what is due.
 func (g *group) tick() {
 	g.table.SetTick(g.m.seconds())
 	for _, x := range g.explainer.sorted() {
@@ -300,8 +302,8 @@ func (g *group) tick() {
 	g.remote.tick()
 }
 
-// settle ends a step: what has changed goes to subscribers and to the store. Asked for it, it reports whether anything
-// waits that a tick brings further.
+// settle ends a step: what has changed goes to subscribers and to the store. If it is asked to, it reports whether
+// anything waits that a tick brings further.
 func (g *group) settle(asked bool) (busy bool) {
 	if g.rerouted {
 		g.rerouted = false
@@ -311,8 +313,8 @@ func (g *group) settle(asked bool) (busy bool) {
 	return asked && g.busy()
 }
 
-// flushDeltas sends what waits before another register is adopted, since afterwards it would have to
-// say another generation, and forgets the batches that are on their way.
+// flushDeltas sends the deltas that wait, and forgets the batches that are not answered. It is called before another
+// register is adopted: after that, messages name its generation, in which those deltas were not made.
 func (g *group) flushDeltas() {
 	if g.reg != nil {
 		g.ops.carry(g.propagation.flush(true))
@@ -320,7 +322,8 @@ func (g *group) flushDeltas() {
 	g.propagation.forget()
 }
 
-// OriginOf returns the origin under which a node changes values.
+// OriginOf returns the origin under which a node changes values: that which package table makes of its uid, and never
+// 0.
 func OriginOf(uid gossip.UID) crdt.Origin {
 	if o := table.Owner(crdt.Origin(uid)); o != 0 {
 		return o

@@ -12,24 +12,24 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Since when a replica lags. What this replica takes in is noted with its moment for a while
-// (took, tookEntry): who lacks an update has lacked it at least since then. So is what other
-// replicas were found to lack, and which batches they have not answered (missed), until they
-// have it (has). A question about a key takes the earliest of these moments (since). Nothing
-// here decides anything, and what is forgotten makes an answer later, never wrong.
+// Since when a replica lags, for people who ask about a key. The time at which this replica takes an update in is
+// remembered for a while ([lags.received]): a replica that lacks the update has lacked it at least since then. So is
+// since when other replicas were found to lack something, or have not answered a batch ([lags.noteGap]), until they
+// have it ([lags.has]). An answer takes the earliest of these times ([lags.since]). No decision depends on them, and
+// what is forgotten makes an answer name a later time, which is still true.
 
 // lags is the part of a group that remembers since when replicas lag.
 type lags struct {
 	m           *env
 	table       *table.Table
 	receipts    []receipt // A ring once it is full.
-	nextReceipt int       // Where the next taking goes in a full ring.
+	nextReceipt int       // Where the next receipt goes in a full ring.
 	gaps        map[ReplicaID]map[string]gap
-	gapCount    int // How many entries the maps in misses have together.
+	gapCount    int // How many gaps there are.
 }
 
-// receipt says that at a moment this replica held the updates of a key by an origin up to a
-// number. The origin 0 stands for the tombstone of the key.
+// receipt says that at a time this replica held the updates of a key by an origin up to a number. The origin
+// [tombOrigin] stands for the tombstone of the key.
 type receipt struct {
 	key string
 	mark
@@ -41,14 +41,13 @@ type receipt struct {
 type gap struct {
 	mark
 	at         machine.Instant
-	unanswered bool // A batch of this node was not answered.
+	unanswered bool // A batch of this node with the key was not answered.
 }
 
 const (
 	maxReceipts = 4096
 	maxGaps     = 4096
-	// tombOrigin stands for a tombstone where the origin of an update is said. No node
-	// has it.
+	// tombOrigin stands for a tombstone where an origin of updates is named. No node has it.
 	tombOrigin = ^crdt.Origin(0)
 )
 
@@ -77,7 +76,7 @@ func (l *lags) receivedEntry(e table.Entry) {
 	}
 }
 
-// noteGap notes that a replica lacks something, unless more than that is known.
+// noteGap notes that a replica lacks something, unless an earlier gap of the key, or one of another origin, is known.
 func (l *lags) noteGap(id ReplicaID, key string, m gap) {
 	if before, ok := l.gaps[id][key]; ok && (before.origin != m.origin || before.at <= m.at) {
 		return
@@ -93,7 +92,7 @@ func (l *lags) noteGap(id ReplicaID, key string, m gap) {
 	l.gaps[id][key] = m
 }
 
-// unanswered notes that some replicas have not answered a batch.
+// unanswered notes which replicas have not answered a batch.
 func (l *lags) unanswered(f *flight) {
 	for _, id := range sortedIDs(f.to) {
 		for key, of := range f.keys { //quorate:unordered which of too many are noted changes no decision
@@ -126,8 +125,8 @@ func (l *lags) answered(id ReplicaID, f *flight) {
 	}
 }
 
-// adopted forgets, in a new generation, the replicas that do not count any more and the keys
-// that are not held any more: the numbers of their updates begin anew.
+// adopted forgets, in a new generation, the replicas that do not count any more and the keys that this replica holds no
+// more: if such a key comes back, its updates are numbered anew.
 func (l *lags) adopted(r *Register) {
 	held := func(key string) bool {
 		_, ok := l.table.Get(key)
@@ -158,8 +157,7 @@ func (l *lags) waitedFor(id ReplicaID, key string) time.Duration {
 	return 0
 }
 
-// since returns for how long at least a replica has lacked updates of a key, more than 0, and
-// remembers it.
+// since returns for how long, at least, a replica has lacked updates of a key, and remembers it. It is more than 0.
 func (l *lags) since(id ReplicaID, key string, own *table.Entry, lacking []missingRange) time.Duration {
 	first := mark{}
 	now := l.m.now.Mono
@@ -175,16 +173,14 @@ func (l *lags) since(id ReplicaID, key string, own *table.Entry, lacking []missi
 	return max(now.Sub(from), 1)
 }
 
-// missingRange says that a replica has the updates of an origin up to a number, and lacks those
-// behind it up to another.
+// missingRange are updates of an origin that a replica lacks: those after number have, up to the number of the mark.
 type missingRange struct {
 	mark
 
 	have uint64
 }
 
-// earliest returns the earliest moment at which updates that a replica lacks are known to
-// have been there.
+// earliest returns the earliest time at which another replica is known to have held updates that a replica lacks.
 func (l *lags) earliest(id ReplicaID, key string, own *table.Entry, of missingRange) machine.Instant {
 	at := l.m.now.Mono
 	if countOf(own, of.origin) > of.have {
@@ -207,7 +203,7 @@ func (l *lags) changed(key string) machine.Instant {
 	return min(m.now.Mono, m.began.Add(time.Duration(l.table.ChangedAt(key)+2)*time.Second))
 }
 
-// countOf returns how many updates of an origin an entry holds, nil for no entry.
+// countOf returns how many updates of an origin an entry holds; nil is no entry.
 func countOf(e *table.Entry, origin crdt.Origin) uint64 {
 	switch {
 	case e == nil:
@@ -221,8 +217,8 @@ func countOf(e *table.Entry, origin crdt.Origin) uint64 {
 	}
 }
 
-// lacks returns what an entry does not hold of what any home holds. A tombstone lacks nothing:
-// what is older than it counts no more.
+// lacks returns which of the updates that homes have answered with are not in an entry. A tombstone lacks nothing:
+// updates that are older than it have no effect.
 func (x *keyQuery) lacks(all table.Versions, e *table.Entry) (of []missingRange) {
 	if e != nil && e.State == table.Deleted {
 		return nil

@@ -3,9 +3,9 @@
 
 package protocol
 
-// When a level has enough answers: by the sets that count for the bucket.
+// When an operation has enough answers for its level, by the sets of replicas that count for the bucket of its key:
 //
-//	phase    reads: wins in   writes: majority in
+//	phase    a read wins in   a write has a majority in
 //	stable   Current          Current
 //	joint    Current          Current and Next
 //	ended    Current          Current, and Old until sealed
@@ -24,8 +24,8 @@ func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
 	}
 }
 
-// agreed reports whether a read may return what those that are in have answered with, and
-// need not write it back first. While others may still ask another set it has to.
+// agreed reports whether a read may return without writing back, if the replicas that are in hold what it returns.
+// While other coordinators may still read from another set, it has to write back.
 func (l Level) agreed(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
 	phase, sealed = v.phaseIn(phase, sealed)
 	return phase != PhaseJoint && sealed && l.reads(v, in)
@@ -51,8 +51,8 @@ func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool
 	}
 }
 
-// phaseIn returns in which phase a bucket is, and whether the end is sealed: one that is held
-// back takes no part in the change of the others, and may not be sealed when they are.
+// phaseIn returns in which phase a bucket is, and whether the end of its change is sealed, given both for the register.
+// A bucket that is held back takes no part in the change of the others, and need not be sealed when they are.
 func (v *view) phaseIn(phase Phase, sealed bool) (Phase, bool) {
 	switch {
 	case !v.held:
@@ -64,7 +64,7 @@ func (v *view) phaseIn(phase Phase, sealed bool) (Phase, bool) {
 	}
 }
 
-// union returns how many of the homes in any set are in.
+// union returns how many of the homes, in all sets together, are in.
 func (v *view) union(in func(ReplicaID) bool) int {
 	n := v.current.count(in)
 	n += v.next.count(func(id ReplicaID) bool { return in(id) && !v.current.Has(id) })

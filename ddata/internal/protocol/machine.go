@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// The machine hands each input to the group that it is about; the parts of a group
-// decide. A timer of its own wakes it at each tick.
+// The machine hands each input to the group that it is about; the parts of a group decide. A timer wakes it at each
+// tick, see pace.go.
 
 // Machine replicates the groups of one node. It belongs to the goroutine of its driver;
 // the tables of its groups may be used by others too.
@@ -23,8 +23,8 @@ type Machine struct {
 	env
 
 	groups []*group
-	ended  bool
-	pace   pace
+	ended  bool // The node stops: inputs are refused.
+	pace   pace // When the machine is woken.
 
 	idChange idChange
 }
@@ -38,7 +38,7 @@ type env struct {
 	call         machine.CallID
 	pass         PassID
 	counts       Counts
-	began        machine.Instant
+	began        machine.Instant        // When the machine was started.
 	mayHostUntil machine.Instant        // Up to when this node may host.
 	left         map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
 	fenced       map[gossip.UID]bool    // The removed members that can host nothing any more.
@@ -47,7 +47,7 @@ type env struct {
 // tickTimer wakes the machine at each tick.
 type tickTimer struct{}
 
-// spreadTimer is due when the changes of a group have waited for long enough.
+// spreadTimer is due when the local changes of a group are to be sent.
 type spreadTimer struct{ Group uint8 }
 
 // New returns the machine of a node.
@@ -114,12 +114,12 @@ func (m *Machine) handle(in machine.Input) {
 	}
 }
 
-// mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed,
-// decides no generation and completes no majority; local operations go on, and those that wait for a number of
-// replicas.
+// mayHost reports whether this node may host, by its clock. A node that may not, such as one on the side that is about
+// to be downed, decides no generation and completes no majority; its local operations, and those that wait for a number
+// of replicas, go on.
 func (m *env) mayHost() bool { return m.now.Mono <= m.mayHostUntil }
 
-// command handles what the program wants.
+// command handles what the program on this node asks for.
 func (m *Machine) command(in machine.Input) {
 	switch in := in.(type) {
 	case Write:
@@ -178,7 +178,7 @@ func (m *Machine) forgetFenced() {
 	})
 }
 
-// received hands a message to its group. Who is not a member is not heard.
+// received hands a message to its group. Messages of nodes that are no members are counted and dropped.
 func (m *Machine) received(from gossip.NodeID, message any) {
 	e, ok := message.(Envelope)
 	switch {
@@ -217,8 +217,8 @@ func (m *env) leaving() bool {
 	return self != nil && self.Status == gossip.Leaving
 }
 
-// leave says that this node may leave, again and again, as soon as its replicas count no
-// more, or nobody is there who could take over.
+// leave publishes that this node may leave, at each tick, once its replicas hold nothing, or nobody is there who could
+// take over.
 func (m *Machine) leave() {
 	if !m.leaving() {
 		return
@@ -240,9 +240,9 @@ func (m *Machine) end() {
 	m.out.Disarm(tickTimer{})
 }
 
-// Final returns what is still to be written when the node has ended in order and this machine
-// takes no more steps: everything that is not known to be in the store. It says that no more was
-// acknowledged than is in it, unless that is so from an earlier end.
+// Final returns what is still to be written when the node has ended in order and this machine takes no more steps:
+// everything that is not known to be in the store. The batch of a group also says that no more was acknowledged than is
+// in the store, unless this replica has not yet recovered what it lost by an earlier crash.
 func (m *Machine) Final() (all []WriteBatch) {
 	for _, g := range m.groups {
 		if g.disk.used && g.cfg.WriteBehind.Interval > 0 {
@@ -255,7 +255,7 @@ func (m *Machine) Final() (all []WriteBatch) {
 // Unsure reports whether this node's replica may have lost what it has acknowledged.
 func (m *Machine) Unsure(group uint8) bool { return m.groups[group].storeCheck.unclean }
 
-// refuse answers operations of a node that has ended.
+// refuse ends an operation that is begun after the node has ended.
 func (m *Machine) refuse(in machine.Input) {
 	switch in := in.(type) {
 	case Write:
@@ -303,12 +303,12 @@ func (m *env) alive(owner crdt.Origin) bool {
 type Counts struct {
 	Strangers     uint64 // Messages of nodes that are not members.
 	Malformed     uint64 // Messages that make no sense.
-	Foreign       uint64 // Entries and changes of buckets of which this replica is no home.
-	Claims        uint64 // Messages in the name of a replica that is that of another member.
+	Foreign       uint64 // Entries and changes that came for buckets of which this replica is no home.
+	Claims        uint64 // Messages in the name of a replica that belongs to another member.
 	Stale         uint64 // Data that was read before a sweep, or in a lineage that has ended, and refused.
 	Refused       uint64 // Entries and changes that the table refused.
 	Gaps          uint64 // Changes of which an earlier one was missing.
-	Unsent        uint64 // Messages that were dropped since the store is behind.
+	Unsent        uint64 // Messages that were dropped because too many wait for the store.
 	Passes        uint64 // Comparisons of two tables that have ended.
 	Pulled        uint64 // Entries that came by comparisons.
 	Changes       uint64 // Changes that came as deltas.
@@ -318,8 +318,8 @@ type Counts struct {
 	StoreFailures uint64 // Batches that the store did not take.
 	Wiped         uint64 // How often this replica has dropped its copy.
 	Aged          uint64 // How often the store was found to be older than others remember.
-	Unclean       uint64 // Replicas of this node that began unsure,
-	Restored      uint64 // and those of them that are sure again.
+	Unclean       uint64 // Replicas of this node that may have lost, at its start, what they had acknowledged,
+	Restored      uint64 // and those of them that have taken it in from others since.
 	QuorumsLost   uint64 // How often groups had no majorities any more,
 	WentOn        uint64 // and how often they have gone on by themselves without those who were lost.
 }

@@ -12,41 +12,42 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will or
+// The loss of majorities. First what people are told of it: since when, which replicas are missing, and what will or
 // must happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its replicas
-// can come back: the replica of a removed member that can host nothing any more is gone for good, with its memory. One
-// of those that are left takes in what the others hold, and proposes a new lineage to all of them ([majorities.goOn]).
-// It needs every one of them, so that two who propose cannot both have their way. Where each bucket has homes of its
-// own, those that are left keep what they hold, and only the buckets begin anew that have lost a winning part of their
-// homes; while the group has majorities its leader has them begin anew ([majorities.bucketsForGood]).
+// can come back. A replica is gone for good, with its memory, when its node was removed and can host nothing any more.
+// One of the replicas that are left takes in what the others hold, and proposes a new lineage to all of them
+// ([majorities.goOn]). Every one of them has to accept, so that of two such proposals only one can succeed. Where each
+// bucket has homes of its own, replicas keep what they hold, and only the buckets begin anew that have lost a winning
+// part of their homes; while the group itself has majorities, its leader proposes that ([majorities.bucketsForGood]).
 
-// majorities is the part of a group that sees whether it has majorities, and to their loss.
+// majorities is the part of a group that watches whether it has majorities, and goes on without them.
 type majorities struct {
 	*known
 
 	out    *sender
 	passes *passes
 
-	since machine.Instant // Since when majorities are lost, 0 while they are not.
-	told  Alarm           // What people were told last.
-	from  machine.Instant // Since when they are known to be lost for good, 0 while they are not.
-	took  map[ReplicaID]bool
+	since machine.Instant    // Since when majorities are lost, 0 while they are not.
+	told  Alarm              // What people were told last.
+	from  machine.Instant    // Since when they are known to be lost for good, 0 while they are not.
+	took  map[ReplicaID]bool // The replicas whose copies were taken in since then.
 }
 
-// Recovery says what will or must happen to a group without majorities.
+// Recovery says how a group without majorities comes to have them again.
 type Recovery uint8
 
-// The fates.
+// The ways of recovery.
 const (
-	// FateNone: there are majorities.
+	// RecoveryNone: there are majorities.
 	RecoveryNone Recovery = iota
-	// FateReturn: the missing are members that cannot be reached: they come back, or are removed.
+	// RecoveryReturn: the missing replicas are those of members that cannot be reached: they come back, or are removed.
 	RecoveryReturn
-	// FateGoOn: the group goes on by itself with what is left, as soon as all of those who are left can be reached.
+	// RecoveryGoOn: the group goes on by itself with what is left, as soon as all replicas that are left can be
+	// reached.
 	RecoveryGoOn
-	// FateDisks: the missing have to be started again with their disks; or an operator accepts the loss.
+	// RecoveryDisks: the missing nodes have to be started again with their disks; or an operator accepts the loss.
 	RecoveryDisks
-	// FateOperator: an operator has to accept the loss of what the missing held.
+	// RecoveryOperator: an operator has to accept the loss of what the missing replicas held.
 	RecoveryOperator
 )
 
@@ -54,21 +55,21 @@ const (
 type Alarm struct {
 	Group    uint8
 	Recovery Recovery
-	Missing  []ReplicaID // Sorted; nil for FateNone.
+	Missing  []ReplicaID // Sorted; nil for RecoveryNone.
 	Since    machine.Instant
 }
 
-// ContinuedWithoutMajority is the effect that tells that a group in memory has gone on without replicas, which were a
-// majority.
+// ContinuedWithoutMajority is the effect that tells that a group in memory, or buckets of it, have gone on without a
+// majority of replicas that was lost.
 type ContinuedWithoutMajority struct {
 	Group uint8
 	Lost  []ReplicaID // Sorted.
 }
 
-// alarmAfter is how long majorities are missing before people are told: what is over sooner nobody has to know.
+// alarmAfter is for how long majorities are missing before people are told.
 const alarmAfter = time.Second
 
-// tick tells people how the group stands, if that has changed.
+// tick tells people that the group has lost its majorities, or has them again, if that has changed.
 func (l *majorities) tick() {
 	fate, missing := l.recovery()
 	switch {
@@ -87,8 +88,8 @@ func (l *majorities) tick() {
 	l.m.out.Add(l.told)
 }
 
-// recovery says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not
-// known, that one may be any of them.
+// recovery says what will or must happen, and which replicas majorities lack. As long as the replica of some member is
+// not known, nothing is said: it may be one of those that seem to be missing.
 func (l *majorities) recovery() (Recovery, []ReplicaID) {
 	if l.reg == nil || l.unnamed() {
 		return RecoveryNone, nil
@@ -133,23 +134,23 @@ func (l *majorities) forGood() bool {
 	return l.goesOn() && !l.unnamed() && l.cannotWin(l.reg.Current, l.reg.Old, l.sealed)
 }
 
-// cannotWin reports whether no winning part of replicas can come back, or of the former ones while these have to hear
-// of the end.
+// cannotWin reports whether no winning part of the replicas in current can come back, or of those in old while the end
+// of the change is not sealed: then these have yet to learn of it.
 func (l *majorities) cannotWin(current, old Set, sealed bool) bool {
 	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
 	hears := func(id ReplicaID) bool { return comes(id) || l.knows[id] }
 	return !current.Wins(comes) || len(old) > 0 && !sealed && !old.Wins(hears)
 }
 
-// bucketCannotWin is dead of the homes of a bucket. Of one that is held back the former homes have yet to hear of the
-// end of an earlier change.
+// bucketCannotWin is [majorities.cannotWin] for the homes of a bucket. The former homes of a bucket that is held back
+// have yet to learn of the end of an earlier change.
 func (l *majorities) bucketCannotWin(v *view) bool {
 	return l.cannotWin(v.current, v.old, l.sealed && !v.held)
 }
 
-// bucketsForGood reports whether buckets begin anew by themselves: some are held back, and all those that would begin
-// anew have lost a winning part of their homes for good. The set is without the lost first: among them a bucket of
-// which nothing is left could get homes that are lost too.
+// bucketsForGood reports whether buckets begin anew by themselves: some have lost their homes, and all of those have
+// lost a winning part of them for good. Replicas that are gone for good have to be out of the set before: otherwise a
+// bucket of which nothing is left could get them as its new homes.
 func (l *majorities) bucketsForGood() (some bool) {
 	if !l.goesOn() || l.cfg.Copies == 0 || l.unnamed() || l.reg.Phase == PhaseJoint || !l.sealed ||
 		slices.ContainsFunc(l.reg.Current, func(r Replica) bool { return l.goneForGood(r.ID) }) {
@@ -172,8 +173,8 @@ func (l *majorities) left() Set {
 }
 
 // isFirst reports whether this replica is the one that proposes a new lineage: the first of those that are left, or the
-// leader if nobody is left. Those of members that do not leave come first, and of these the ones that counted. It saves
-// attempts, and nothing rests on it.
+// leader if none is left. Replicas of members that do not leave come first, and of these the ones that counted. This
+// saves attempts; it is safe if two replicas believe that they are first.
 func (l *majorities) isFirst(left Set) bool {
 	if len(left) == 0 {
 		return l.leads()
@@ -189,22 +190,22 @@ func (l *majorities) isFirst(left Set) bool {
 		if of == nil || !l.present(r.ID) {
 			continue
 		}
-		claim := 0
+		score := 0
 		if of.Status.IsUp() {
-			claim += 2
+			score += 2
 		}
 		if l.reg.Current.Has(r.ID) {
-			claim++
+			score++
 		}
-		if claim > best {
-			first, best = r.ID, claim
+		if score > best {
+			first, best = r.ID, score
 		}
 	}
 	return best >= 0 && first == l.self
 }
 
-// goOn reports whether majorities are lost for good: nothing else can be decided then. It returns the register with
-// which the group goes on without them when this replica is to propose that, else nil.
+// goOn reports whether majorities are lost for good, so that no other register can be decided. If this replica is the
+// one to propose the register with which the group goes on, and is ready to, p is that proposal, else nil.
 func (l *majorities) goOn() (lost bool, p *proposal) {
 	if !l.forGood() {
 		l.from, l.took = 0, nil
@@ -220,7 +221,8 @@ func (l *majorities) goOn() (lost bool, p *proposal) {
 	return true, &proposal{l.successor(), NewSet(append(slices.Clone(left), Replica{l.self, ""})...), true}
 }
 
-// gathered reports whether this replica has taken in what the others hold that are left, and goes on with that.
+// gathered reports whether this replica has taken in what the other replicas that are left hold, and begins passes with
+// those that it has not.
 func (l *majorities) gathered(left Set) bool {
 	all := true
 	for _, r := range left {
@@ -242,7 +244,7 @@ func (l *majorities) ended(x *pass) {
 	}
 }
 
-// adopted begins anew in another generation.
+// adopted begins again in another generation.
 func (l *majorities) adopted() { l.from, l.took = 0, nil }
 
 // successor returns the register with which the group goes on: this replica counts, and the members catch up. Where
@@ -270,9 +272,9 @@ func (l *majorities) successor() Register {
 	return v
 }
 
-// homesLeft returns what becomes of each bucket in a generation in which only those count that are left: it keeps its
-// homes, whichever these would be by the placing among fewer, until the next change; or it begins anew with those that
-// are left.
+// homesLeft returns what becomes of each bucket in a generation in which only the replicas count that are left. Either
+// it is held back: it keeps its homes until the next change, whichever replicas the placement would choose now. Or it
+// has lost a winning part of them, and begins anew with those that are left.
 func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	for bucket := range table.Buckets {
 		v := l.views.bucket(bucket)
@@ -289,13 +291,14 @@ func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	return held, slices.Concat(without(l.reg.Resets, resets), resets)
 }
 
-// goesOnFrom reports whether a register is the first of a lineage with which the group goes on by itself, after another
-// register: all who were left have agreed in that generation, so that their copies go on to count.
+// goesOnFrom reports whether a register is the one with which the group has gone on by itself after the register
+// before. All replicas that were left have accepted it in the generation of before, so that their copies go on to
+// count.
 func (r *Register) goesOnFrom(before *Register) bool {
 	return before != nil && r.Lineage.Turn == before.Lineage.Turn+1 && r.Continues == before.Lineage.ID && r.Gen == before.Gen+1
 }
 
-// wentOn tells people that the group has gone on after a register without some of its replicas, or that buckets have.
+// wentOn tells people that the group, or buckets of it, have gone on after the register before without some replicas.
 func (l *majorities) wentOn(before *Register) {
 	if before == nil {
 		return
@@ -320,7 +323,8 @@ func (l *majorities) wentOn(before *Register) {
 	l.m.out.Add(e)
 }
 
-// lostHomes returns the homes in a former register of the buckets that have begun anew since, without those that go on.
+// lostHomes returns the replicas that were homes, in a former register, of buckets that have begun anew since without
+// them.
 func (l *majorities) lostHomes(before *Register) (lost Set) {
 	views := newViews(before, placement{l.cfg.Copies}, table.Buckets)
 	for _, x := range l.reg.Resets {

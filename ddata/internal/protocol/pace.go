@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// While anything waits for an answer, everything is looked at each tick. When nothing does, the machine sleeps for
-// longer, since a node that uses no data should cost little. What is missing in busy would be done later, never not at
-// all.
+// How often the machine is woken. While anything waits for an answer it is at each tick; when nothing does, less often,
+// since a node that uses no data should cost little. Whatever the methods busy leave out is done later, but is done.
 
-// alertFor is for how long the machine looks at each tick after the members have changed: the
-// leader waits for some of that until it begins a change.
+// alertFor is for how long the machine is woken at each tick after the members have changed: within that time the
+// leader begins a change.
 const alertFor = 4 * stableAfter
 
 // idleTicks is for how many ticks the machine sleeps at most.
 const idleTicks = 5
 
-// pace is when the machine looks again.
+// pace says when the machine is woken next.
 type pace struct {
 	slow  bool          // The timer of the ticks is set to the longer interval.
 	alert time.Duration // Until when the members count as just changed, since the machine began.
 }
 
-// armTick arms the timer of the ticks.
+// armTick arms the timer of the ticks for a busy machine or for an idle one.
 func (m *Machine) armTick() {
 	interval := m.cfg.Timing.Tick
 	if m.pace.slow = !m.busy() && !slices.ContainsFunc(m.groups, (*group).busy); m.pace.slow {
@@ -34,7 +33,7 @@ func (m *Machine) armTick() {
 	m.arm(tickTimer{}, interval)
 }
 
-// wake shortens the interval when there is something to do.
+// wake arms the timer for the next tick when an idle machine has become busy.
 func (m *Machine) wake(busy bool) {
 	if m.pace.slow && !m.ended && busy {
 		m.pace.slow = false

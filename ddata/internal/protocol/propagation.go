@@ -13,37 +13,37 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// What this node has changed goes to all other homes in batches: those that wait are one
-// batch, sent when an operation waits for it or after an interval. Then the side that
-// takes batches in. What is to be sent, and what operations learn of their changes, is returned.
+// How the changes of this node reach the other homes: in batches of deltas, one of which is sent when an operation
+// waits for it, or after an interval. Then the side that takes batches in. What is to be sent, and what became of the
+// changes of operations, is returned.
 
-// propagation is the part of a group that sends deltas. A batch that nobody answers is
-// forgotten: comparisons heal what was lost.
+// propagation is the part of a group that sends deltas. A batch that is not answered is forgotten: passes repair what
+// was lost.
 type propagation struct {
 	*known
 
 	lags    *lags
 	seq     uint64
-	unsent  []*op     // Writes whose batch was not sent yet.
+	unsent  []*op     // Writes whose changes are in no batch yet.
 	flights []*flight // The batches that are not answered by all, oldest first.
-	armed   bool
-	more    bool // What waits is sent when a replica has answered.
+	armed   bool      // The timer for the next batch is armed.
+	more    bool      // Changes wait until a replica has answered a batch.
 }
 
-// flight is a batch of deltas on its way.
+// flight is a batch of deltas that was sent, and is not answered by all replicas.
 type flight struct {
 	seq     uint64
 	sent    machine.Instant
-	keys    map[string]mark    // Up to which update of each key the batch goes.
-	to      map[ReplicaID]bool // Who has not answered yet.
-	more    bool               // The batch has left changes behind for the next one.
-	taken   map[ReplicaID]bool
-	untaken map[ReplicaID]map[string]bool // The keys that a replica did not take, by replica.
-	stale   map[ReplicaID]bool            // Who has refused the whole batch.
-	waiting []*op
+	keys    map[string]mark               // The last update of each key in the batch.
+	to      map[ReplicaID]bool            // The replicas that have not answered yet.
+	more    bool                          // There were more changes than the batch could carry.
+	taken   map[ReplicaID]bool            // The replicas that have taken the batch, perhaps but for some keys:
+	untaken map[ReplicaID]map[string]bool // the keys that a replica did not take, by replica.
+	stale   map[ReplicaID]bool            // The replicas that have refused the whole batch.
+	waiting []*op                         // The operations that wait for answers to the batch.
 }
 
-// mark is the last update of a change.
+// mark names an update: the one with a number among those of an origin.
 type mark struct {
 	origin crdt.Origin
 	to     uint64
@@ -55,7 +55,7 @@ func (f *flight) carries(o *op) bool {
 	return ok && o.makes() && m.origin == o.made.Origin && m.to >= o.made.To
 }
 
-// notice is what an operation learns of its change.
+// notice says what became of the change of an operation.
 type notice struct {
 	o       *op
 	outcome changeOutcome
@@ -68,14 +68,14 @@ type notice struct {
 type changeOutcome uint8
 
 const (
-	changeUnsent  changeOutcome = iota // No batch carries it: the homes are asked one by one.
+	changeUnsent  changeOutcome = iota // No batch carries it: the operation sends it to the homes itself.
 	changeHeld                         // A replica holds it.
 	changeDeleted                      // The key is deleted at a replica.
 	changeRefused                      // A replica has refused it.
 )
 
-// flightsAtOnce is how many batches that operations wait for may be on their way before
-// the next one waits for an answer: under load, batches grow by themselves.
+// flightsAtOnce is how many batches for which operations wait may be unanswered before the next one waits for an
+// answer: so under load, batches carry more.
 const flightsAtOnce = 2
 
 func newPropagation(k *known, l *lags) propagation { return propagation{known: k, lags: l} }
@@ -94,8 +94,7 @@ func (s *propagation) due() ([]peerMessage, []notice) {
 	return s.flush(false)
 }
 
-// confirm has the changes confirmed for which operations stand in line: at once, or with the
-// next batch when enough of them are on their way.
+// confirm sends the changes of the operations in unsent: at once or, when enough batches are unanswered, soon.
 func (s *propagation) confirm() ([]peerMessage, []notice) {
 	if len(s.awaited()) < flightsAtOnce {
 		return s.flush(false)
@@ -104,7 +103,7 @@ func (s *propagation) confirm() ([]peerMessage, []notice) {
 	return nil, nil
 }
 
-// awaited returns the batches for which operations wait.
+// awaited returns the batches for which operations wait, and that no replica has taken yet.
 func (s *propagation) awaited() []*flight {
 	var all []*flight
 	for _, f := range s.flights {
@@ -115,14 +114,14 @@ func (s *propagation) awaited() []*flight {
 	return all
 }
 
-// soonest makes sure that changes are sent soon, if no answer comes before.
+// soonest makes sure that changes are sent after a small part of the interval, if no answer has them sent before.
 func (s *propagation) soonest() {
 	s.armed = true
 	s.m.arm(spreadTimer{s.index}, s.m.cfg.Timing.Spread/20)
 }
 
-// assign has operations wait for the batches that carry their changes. With more, some changes were not sent yet: their
-// operations stay in the line.
+// assign has the operations in unsent wait for the batches that carry their changes. While s.more says that some
+// changes were not sent yet, operations whose changes are in no batch stay in unsent.
 func (s *propagation) assign() (all []notice) {
 	line := s.unsent
 	s.unsent = nil
@@ -146,7 +145,7 @@ func (s *propagation) assign() (all []notice) {
 	return all
 }
 
-// await has an operation wait for a batch.
+// await has an operation wait for the answers to a batch, and returns those that have come.
 func (f *flight) await(o *op) (all []notice) {
 	o.flight = f.seq
 	f.waiting = append(f.waiting, o)
@@ -156,7 +155,7 @@ func (f *flight) await(o *op) (all []notice) {
 	return all
 }
 
-// countFor counts the answer of a replica for an operation.
+// countFor adds to the notices that a replica holds the change of an operation, if it has taken its key.
 func (f *flight) countFor(all []notice, o *op, r ReplicaID) []notice {
 	if f.untaken[r][o.key] {
 		return all
@@ -164,10 +163,9 @@ func (f *flight) countFor(all []notice, o *op, r ReplicaID) []notice {
 	return append(all, notice{o: o, outcome: changeHeld, of: r})
 }
 
-// flush sends what waits, and lets the operations board that wait for it. Of more than
-// a few batches can carry, the rest waits until a replica has taken one of them: otherwise a
-// burst of changes would stand in the lanes before everything else, and what they have no
-// room for would be lost. With everything, nothing waits.
+// flush sends the changes that wait, and has operations wait for their batches. If there are more than a few batches
+// can carry, the rest waits until a replica has taken one of them: otherwise a burst of changes would fill the lanes,
+// delay all other messages, and be lost where there is no room. With everything, the rest is sent too.
 func (s *propagation) flush(everything bool) (out []peerMessage, all []notice) {
 	if !s.holds() {
 		return nil, nil
@@ -187,8 +185,8 @@ func (s *propagation) flush(everything bool) (out []peerMessage, all []notice) {
 	return out, s.assign()
 }
 
-// full reports whether as many batches are on their way that have left something behind as
-// may be before any replica has taken one. A batch to nobody who is there holds nothing up.
+// full reports whether further changes have to wait: as many batches as may be have left changes for the next one, and
+// no replica has taken them. A batch does not count if no replica that can be reached has to answer it.
 func (s *propagation) full() bool {
 	n := 0
 	for _, f := range s.flights {
@@ -199,8 +197,8 @@ func (s *propagation) full() bool {
 	return n >= flightsAtOnce
 }
 
-// forget forgets the batches that are on their way. The numbers of updates begin anew for a key that is swept: a batch
-// of before says nothing about them.
+// forget forgets the batches that are not answered. In another generation the updates of a key that was swept are
+// numbered anew, so that an answer to an earlier batch says nothing about them.
 func (s *propagation) forget() {
 	for _, f := range s.flights {
 		s.lags.unanswered(f)
@@ -208,7 +206,7 @@ func (s *propagation) forget() {
 	s.flights = nil
 }
 
-// send adds the messages of one batch.
+// send makes a batch of changes, and adds its messages to out.
 func (s *propagation) send(out []peerMessage, changes []table.Change) []peerMessage {
 	f := s.flight()
 	f.more = s.table.Unspread() > 0
@@ -234,7 +232,7 @@ func (s *propagation) send(out []peerMessage, changes []table.Change) []peerMess
 	return out
 }
 
-// flight returns a batch of which nothing is known yet.
+// flight returns a new batch, without changes.
 func (s *propagation) flight() *flight {
 	s.seq++
 	return &flight{seq: s.seq, sent: s.m.now.Mono, keys: map[string]mark{}, to: map[ReplicaID]bool{}, taken: map[ReplicaID]bool{}, untaken: map[ReplicaID]map[string]bool{}, stale: map[ReplicaID]bool{}}
@@ -248,8 +246,8 @@ func (s *propagation) keep(f *flight) {
 	}
 }
 
-// resend returns the change of an operation, which this replica has dropped, for the homes that are not known to have
-// it.
+// resend makes a batch of the change of an operation, which this replica has dropped, for the homes that are not known
+// to have it.
 func (s *propagation) resend(o *op, homes []*peer) (out []peerMessage) {
 	f := s.flight()
 	f.keys[o.key] = mark{o.made.Origin, o.made.To}
@@ -266,7 +264,8 @@ func (s *propagation) resend(o *op, homes []*peer) (out []peerMessage) {
 	return out
 }
 
-// answered notes that a replica has taken a batch, or what of it, and reports whether it was asked.
+// answered notes what a replica has taken of a batch; asked is false if it was sent no such batch, or has answered
+// before.
 func (s *propagation) answered(p *peer, b DeltasTaken) (all []notice, asked bool) {
 	at := slices.IndexFunc(s.flights, func(f *flight) bool { return f.seq == b.Seq })
 	if at < 0 || !s.flights[at].to[p.id] {
@@ -304,7 +303,7 @@ func (s *propagation) answered(p *peer, b DeltasTaken) (all []notice, asked bool
 	return all, true
 }
 
-// proceed sends what has waited for an answer.
+// proceed sends changes that have waited for an answer, if they need not wait for another one.
 func (s *propagation) proceed() ([]peerMessage, []notice) {
 	if s.more || len(s.unsent) > 0 && len(s.awaited()) < flightsAtOnce {
 		return s.flush(false)
@@ -323,7 +322,7 @@ func (f *flight) lacks(r ReplicaID, keys []string) map[string]bool {
 	return of
 }
 
-// lacked returns the whole entries of keys for a replica that lacks an earlier change, as far as it is a home of them.
+// lacked returns the whole entries of those keys of which a peer is a home, for a peer that lacks earlier changes.
 func (k *known) lacked(p *peer, keys []string) []table.Entry {
 	var whole []table.Entry
 	for _, key := range keys {
@@ -334,7 +333,7 @@ func (k *known) lacked(p *peer, keys []string) []table.Entry {
 	return whole
 }
 
-// tick forgets batches that were not answered.
+// tick forgets batches that were not answered for too long.
 func (s *propagation) tick() {
 	now := s.m.now.Mono
 	s.flights = slices.DeleteFunc(s.flights, func(f *flight) bool {
@@ -385,13 +384,13 @@ func (k *known) home(id ReplicaID, key string) bool {
 	return k.reg != nil && k.views.bucket(table.BucketOf(key)).has(id)
 }
 
-// deleted reports whether a tombstone stands for a key.
+// deleted reports whether this replica holds a tombstone of a key.
 func (k *known) deleted(key string) bool {
 	e, ok := k.table.Get(key)
 	return ok && e.State == table.Deleted
 }
 
-// reason is the text of an error, for a message.
+// reason returns the text of an error, cut to the length that a message may carry.
 func reason(err error) string {
 	if err == nil {
 		return "refused"
@@ -400,7 +399,7 @@ func reason(err error) string {
 	return text[:min(len(text), 200)]
 }
 
-// sortedIDs returns the replicas of a set that is kept as a map, sorted.
+// sortedIDs returns the keys of a map of replicas, sorted.
 func sortedIDs(of map[ReplicaID]bool) []ReplicaID {
 	return slices.Sorted(maps.Keys(of))
 }

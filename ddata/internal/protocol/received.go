@@ -5,11 +5,11 @@ package protocol
 
 import "github.com/quorate/quorate/gossip"
 
-// What becomes of an envelope ([group.received]): what it says of its sender is noted ([group.meet]), what it brings of
-// the register is taken over ([group.learn]), and its body is handed on, once ([group.dispatch]). Before each of these
-// the envelope may be stopped; the reasons for that are one table ([guards]).
+// How an envelope is handled ([group.received]): what it says of its sender is noted ([group.meet]), what it brings of
+// the register is adopted ([group.learn]), and its body is handed to one part ([group.dispatch]). Before each of these
+// steps a guard may stop the envelope; the guards are in one table ([guards]).
 
-// checkpoint says before which step a guard is asked.
+// checkpoint says before which step of [group.received] a guard is asked.
 type checkpoint uint8
 
 const (
@@ -24,10 +24,10 @@ type guard struct {
 	at    checkpoint
 	why   string
 	stops func(g *group, p *peer, e Envelope) bool
-	then  func(g *group, p *peer, e Envelope) // What is done instead, nil for nothing.
+	then  func(g *group, p *peer, e Envelope) // Is called when the envelope was stopped; nil: nothing is done.
 }
 
-// guards returns the reasons for which envelopes are stopped, in the order in which they are asked.
+// guards returns the guards in the order in which they are asked.
 func guards() [9]guard {
 	return [...]guard{
 		{
@@ -57,7 +57,7 @@ func guards() [9]guard {
 			},
 			func(g *group, p *peer, _ Envelope) { g.send(p, Hello{}) },
 		}, {
-			// What was written in that lineage since is not merged: the sender puts it aside as soon as it knows.
+			// What the sender has written in that lineage since is not merged: it drops it when it gets the register.
 			beforeNoting, "an operator has ended the lineage of the sender",
 			func(g *group, _ *peer, e Envelope) bool {
 				return g.reg != nil && !e.Lineage.IsZero() && e.Lineage.Turn < g.reg.Lineage.Turn
@@ -93,7 +93,7 @@ func guards() [9]guard {
 	}
 }
 
-// stops reports whether an envelope goes no further at a checkpoint, and does what is done instead.
+// stops reports whether a guard stops an envelope at a checkpoint.
 func (g *group) stops(at checkpoint, p *peer, e Envelope) bool {
 	for _, of := range guards() {
 		if of.at != at || !of.stops(g, p, e) {
@@ -107,7 +107,7 @@ func (g *group) stops(at checkpoint, p *peer, e Envelope) bool {
 	return false
 }
 
-// received takes a message of a member.
+// received handles a message of a member.
 func (g *group) received(from gossip.NodeID, e Envelope) {
 	p := g.nodes[from]
 	if p == nil {
@@ -161,8 +161,9 @@ func (g *group) meet(p *peer, e Envelope) {
 	}
 }
 
-// learn takes over what an envelope brings: a greater number of unclean starts, and another register. Who acknowledges
-// from now on says that number; what was acknowledged before may have been lost, and is asked for again.
+// learn adopts what an envelope brings: a greater number of unclean starts, and a later register. Replicas that
+// acknowledge something from now on know of that number; what was acknowledged before may have been lost, and is asked
+// for again.
 func (g *group) learn(e Envelope) {
 	if g.cfg.Durable && e.Restarts > g.storeCheck.restarts {
 		g.flushDeltas()
@@ -175,8 +176,7 @@ func (g *group) learn(e Envelope) {
 	}
 }
 
-// demands reports whether a message wants something of a replica that only one does which
-// counts.
+// demands reports whether a message asks for something that only a replica does which counts.
 func demands(body any) bool {
 	switch body.(type) {
 	case Prepare, Accept, Deltas, Put, Ask, Compare, AskBuckets, Pull, Sweep, EntryRequest, Commit, RemoveKey:
@@ -186,7 +186,7 @@ func demands(body any) bool {
 	}
 }
 
-// dispatch hands the content of a message to its part.
+// dispatch hands the body of an envelope to the part that handles it.
 func (g *group) dispatch(p *peer, e Envelope) {
 	switch b := e.Body.(type) {
 	case Hello:
@@ -248,8 +248,8 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	}
 }
 
-// answered handles the answer to a batch: what is lacking is sent, operations learn of it, and what has waited for it
-// is sent.
+// answered handles the answer to a batch of deltas: it sends the entries that the peer lacks, notes what that means for
+// operations, and sends the batches that have waited for the answer.
 func (g *group) answered(p *peer, b DeltasTaken) {
 	if len(b.Gaps) > 0 {
 		g.give(p, g.lacked(p, b.Gaps))

@@ -16,21 +16,21 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A node that is no home of a key changes it through one that is: it borrows the entry,
-// runs the update function in the home's name, and asks the home to commit the delta.
+// A node that is no home of a key changes it through one that is: it fetches the entry, runs the update function in the
+// home's name, and asks the home to commit the delta.
 //
-//	borrow ──Borrow──> home      lend
-//	       <──Lent────
+//	fetch  ──EntryRequest──>  home   answerEntry
+//	       <──EntryReply────
 //	(the update function runs)
-//	commit ──Commit──> home      keep: if the entry is still the borrowed one, the home
-//	       <─Committed─          writes as if its own program had
+//	commit ─────Commit─────>  home   commitFor: if the entry is still the one that was fetched,
+//	       <───Committed────         the home writes as for a program on its own node
 //
-// A delete is asked for in one step. Reads need none of this: they ask all homes.
+// A delete is asked for in one step. A read needs none of this: it asks all homes.
 //
-// A commit that is not answered in time is asked for again, of the same home, which remembers what
-// it has answered: the change is made once, whichever of the messages was lost.
+// A commit that is not answered in time is sent again, to the same home. That remembers what it has answered, so that
+// the change is made once, whichever message was lost.
 
-// FetchEntry is the command to borrow the entry of a key.
+// FetchEntry is the command to fetch the entry of a key from a home, to change it there.
 type FetchEntry struct {
 	Op    OpID
 	Group uint8
@@ -41,15 +41,14 @@ type FetchEntry struct {
 // FetchResult is the effect that answers [FetchEntry].
 type FetchResult struct {
 	Op      OpID
-	Verdict Verdict      // Confirmed, or why there is nothing.
+	Verdict Verdict      // Confirmed, or why there is no entry.
 	Entry   *table.Entry // Nil for none.
 	At      crdt.Origin  // In whose name the update function has to change the value.
 	Missing []ReplicaID  // For HomesLost: the homes that are gone.
 	Base    uint64       // Names the entry, for the commit.
 }
 
-// CommitDelta is the command to have a change committed whose entry was borrowed under the
-// same number.
+// CommitDelta is the command to have a change committed. Its entry was fetched under the same number.
 type CommitDelta struct {
 	Op    OpID
 	Group uint8
@@ -68,7 +67,7 @@ type EntryRequest struct {
 	Key string
 }
 
-// EntryReply answers Borrow. Away says that the replica is no home of the key.
+// EntryReply answers EntryRequest. Away says that the replica is no home of the key.
 type EntryReply struct {
 	Op    OpID
 	Away  bool
@@ -78,8 +77,8 @@ type EntryReply struct {
 	Base  uint64
 }
 
-// Commit asks a home to make a change of its own of a delta. Stamp is that of [EntryReply]. Again says
-// that the home was asked before and has not answered.
+// Commit asks a home to make a change out of a delta, as if it were its own. Stamp is that of the [EntryReply]. Again
+// says that the home was asked before and has not answered.
 type Commit struct {
 	Op    OpID
 	Stamp uint64
@@ -93,8 +92,8 @@ type Commit struct {
 	Again bool
 }
 
-// RemoveKey asks a home to delete a key. Stamp is the generation in which the delete began:
-// one that comes after a sweep may have taken effect already, at another home.
+// RemoveKey asks a home to delete a key. Stamp is the generation in which the delete began: if a sweep came since, the
+// delete may have taken effect at another home already.
 type RemoveKey struct {
 	Op    OpID
 	Stamp uint64
@@ -116,7 +115,7 @@ type Committed struct {
 // ErrHome is wrapped by the errors that a home has answered with.
 var ErrHome = errors.New("the replica that holds the key answered")
 
-// remoteRequest is something that this node asks a home to do.
+// remoteRequest is an operation that this node has a home carry out.
 type remoteRequest struct {
 	id     OpID
 	key    string
@@ -125,12 +124,12 @@ type remoteRequest struct {
 	asked  machine.Instant
 	asks   int           // How often a home was asked.
 	home   gossip.NodeID // The home that was asked last.
-	body   any           // The question or command for the home.
-	stamp  uint64        // The generation in which the entry was lent.
-	commit bool          // body changes something, so that no other home may be asked too.
+	body   any           // The message to the home.
+	stamp  uint64        // The generation in which the entry was read at the home.
+	commit bool          // A home may make a change for it, so that no other home may be asked.
 }
 
-// served is an operation that runs here for another node.
+// served is an operation that this node carries out for another one.
 type served struct {
 	id    OpID
 	from  gossip.NodeID
@@ -138,7 +137,7 @@ type served struct {
 	until machine.Instant // When the other node waits for it no longer.
 }
 
-// requestID names an operation by the node that asks for it, and by the number that it has there.
+// requestID names an operation that another node asks for, by that node and by the number that it has there.
 type requestID struct {
 	node gossip.NodeID
 	op   OpID
@@ -150,8 +149,8 @@ type remembered struct {
 	until machine.Instant // When the other node waits for it no longer.
 }
 
-// remoteUpdates is the part of a group that changes what other nodes hold, and lets them change
-// what this one holds.
+// remoteUpdates is the part of a group by which this node changes keys that other nodes hold, and lets them change keys
+// that this one holds.
 type remoteUpdates struct {
 	*known
 
@@ -162,19 +161,18 @@ type remoteUpdates struct {
 	served   map[OpID]served
 	next     OpID
 
-	// commits are those that other nodes have asked for, with the answer; nil while one runs.
-	// Answers are kept in the order in which they were given, as many as operations may be open.
+	// commits are the answers to the commits that other nodes have asked for; nil: not answered yet. The answers are
+	// also in the order in which they were given; as many are kept as operations may wait.
 	commits map[requestID]*Committed
 	answers []remembered
 
-	// writes are the homes that took the last writes of this node, by key, as many as operations may be open; keys are
-	// those in the order in which they were written first.
+	// writes are the homes that have committed the last writes of this node, by key, as many as operations may wait;
+	// keys are in the order in which they were written first.
 	writes map[string]gossip.NodeID
 	keys   []string
 }
 
-// servedFrom is where the numbers of served operations begin, out of the way of those that
-// the program gives.
+// servedFrom is where the numbers of served operations begin, above all those that the program gives.
 const servedFrom = OpID(1) << 63
 
 func newRemote(k *known, out *sender, m *majorities) remoteUpdates {
@@ -186,7 +184,7 @@ func (r *remoteUpdates) fetch(in FetchEntry) {
 	r.begin(in.Op, in.Key, in.Limit, EntryRequest{Op: in.Op, Key: in.Key}, false)
 }
 
-// commit asks a home to commit: the one that has lent.
+// commit asks a home to commit a delta: the home from which the entry was fetched.
 func (r *remoteUpdates) commit(in CommitDelta) {
 	stamp := uint64(0)
 	if e := r.requests[in.Op]; e != nil {
@@ -201,8 +199,8 @@ func (r *remoteUpdates) remove(in Delete) {
 	r.begin(in.Op, in.Key, in.Limit, RemoveKey{Op: in.Op, Stamp: r.gen(), Key: in.Key, Level: in.Level, Limit: in.Limit}, false)
 }
 
-// begin begins an errand, in place of the one with the same number if there is one: a commit takes
-// the place of what has borrowed, and asks the same home.
+// begin begins a request, in place of one with the same number: a commit takes the place of the request that has
+// fetched the entry, and goes to the same home.
 func (r *remoteUpdates) begin(id OpID, key string, limit time.Duration, body any, commits bool) {
 	before := r.requests[id]
 	if before == nil && len(r.requests) >= r.m.cfg.Bounds.Operations {
@@ -217,7 +215,7 @@ func (r *remoteUpdates) begin(id OpID, key string, limit time.Duration, body any
 	r.ask(e)
 }
 
-// ask asks a home: another one than last time, unless that has been asked to commit.
+// ask sends a request to a home: to another one than last time, unless that one may have committed.
 func (r *remoteUpdates) ask(e *remoteRequest) {
 	homes := r.homes(e.key)
 	if len(homes) == 0 {
@@ -230,7 +228,7 @@ func (r *remoteUpdates) ask(e *remoteRequest) {
 			p = homes[(at+1)%len(homes)]
 		}
 	} else if e.commit {
-		// The home is gone that has lent: nobody knows whether it has committed.
+		// The home from which the entry was fetched is gone: nobody knows whether it has committed.
 		r.finish(e, Done{Op: e.id, Verdict: Unconfirmed})
 		return
 	}
@@ -261,11 +259,12 @@ func (r *remoteUpdates) homes(key string) []*peer {
 	return all
 }
 
-// lost reports whether the bucket of a key is held back, and none of its homes is there.
+// lost reports whether the bucket of a key is held back, and none of its homes can be reached.
 func (r *remoteUpdates) lost(key string) bool {
 	return r.reg != nil && r.known.lost(r.views.bucket(table.BucketOf(key))) && len(r.homes(key)) == 0
 }
 
+// rank is a key by which those sort first that are to come first.
 func rank(first bool) int {
 	if first {
 		return 0
@@ -273,7 +272,7 @@ func rank(first bool) int {
 	return 1
 }
 
-// tick asks again, and ends errands whose time is over.
+// tick sends requests again that are not answered, and ends those whose limit has passed.
 func (r *remoteUpdates) tick() {
 	for len(r.answers) > 0 && r.m.now.Mono >= r.answers[0].until {
 		r.forget()
@@ -290,10 +289,10 @@ func (r *remoteUpdates) tick() {
 	}
 }
 
-// finish ends an errand.
+// finish ends a request.
 func (r *remoteUpdates) finish(e *remoteRequest, d Done) {
 	delete(r.requests, e.id)
-	if _, borrows := e.body.(EntryRequest); borrows {
+	if _, fetches := e.body.(EntryRequest); fetches {
 		r.m.out.Add(FetchResult{Op: e.id, Verdict: d.Verdict, Missing: d.Missing})
 		return
 	}
@@ -301,14 +300,14 @@ func (r *remoteUpdates) finish(e *remoteRequest, d Done) {
 	r.m.out.Add(d)
 }
 
-// cancel ends an errand.
+// cancel ends a request that is not wanted any more.
 func (r *remoteUpdates) cancel(id OpID) {
 	if e := r.requests[id]; e != nil {
 		r.finish(e, Done{Op: id, Verdict: Unconfirmed})
 	}
 }
 
-// answerEntry answers Borrow.
+// answerEntry answers EntryRequest.
 func (r *remoteUpdates) answerEntry(p *peer, b EntryRequest) {
 	answer := EntryReply{Op: b.Op, Stamp: r.gen()}
 	if !r.home(r.self, b.Key) {
@@ -322,7 +321,8 @@ func (r *remoteUpdates) answerEntry(p *peer, b EntryRequest) {
 	r.out.send(p, answer)
 }
 
-// fetched passes what was lent on. The errand stays, since its commit goes to the same home.
+// fetched reports the entry that a home has answered with. The request stays open, since its commit goes to the same
+// home.
 func (r *remoteUpdates) fetched(p *peer, b EntryReply) {
 	e := r.requests[b.Op]
 	if e == nil || e.commit || e.home != p.node {
@@ -337,8 +337,8 @@ func (r *remoteUpdates) fetched(p *peer, b EntryReply) {
 	r.m.out.Add(FetchResult{Op: b.Op, Verdict: Confirmed, Entry: b.Entry, At: b.At, Base: b.Base})
 }
 
-// commitFor answers Commit: it makes a change of this replica's own, and returns the command to have it confirmed. One
-// that was asked for before is not made again: it runs, or its answer is repeated.
+// commitFor makes the change of a Commit in this replica's table, and returns the command to have it confirmed. With
+// made false it has refused the commit, or was asked for it before: then the answer is sent again, if there is one yet.
 func (r *remoteUpdates) commitFor(p *peer, b Commit) (w Write, made bool) {
 	of := requestID{p.node, b.Op}
 	if answer, known := r.commits[of]; known {
@@ -364,8 +364,8 @@ func (r *remoteUpdates) commitFor(p *peer, b Commit) (w Write, made bool) {
 	return Write{}, false
 }
 
-// refuse answers a commit that is not made. If it was asked for before, this home has forgotten
-// what it answered, and may have made the change then.
+// refuse answers a commit that is not made. If it was asked for before, this home has forgotten what it answered, and
+// may have made the change: the answer is Unconfirmed then.
 func (r *remoteUpdates) refuse(p *peer, b Commit, answer Committed) {
 	answer.Op = b.Op
 	if b.Again {
@@ -386,13 +386,13 @@ func (r *remoteUpdates) remember(of requestID, answer Committed, until machine.I
 	}
 }
 
-// forget forgets the answer that was given first.
+// forget forgets the oldest answer.
 func (r *remoteUpdates) forget() {
 	delete(r.commits, r.answers[0].of)
 	r.answers = r.answers[1:]
 }
 
-// removeFor answers RemoveKey, or returns the command to delete the key.
+// removeFor returns the command by which a RemoveKey is carried out; with here false it has refused it.
 func (r *remoteUpdates) removeFor(p *peer, b RemoveKey) (d Delete, here bool) {
 	if !r.home(r.self, b.Key) || b.Stamp < r.reg.fence() {
 		r.out.send(p, Committed{Op: b.Op, Verdict: Lost})
@@ -401,7 +401,7 @@ func (r *remoteUpdates) removeFor(p *peer, b RemoveKey) (d Delete, here bool) {
 	return Delete{Op: r.serve(p, b.Op, b.Limit), Group: r.index, Key: b.Key, Level: b.Level, Limit: b.Limit}, true
 }
 
-// serve gives an operation for another node a number of this node's.
+// serve notes that an operation is carried out for another node, and returns the number that it has here.
 func (r *remoteUpdates) serve(p *peer, op OpID, limit time.Duration) OpID {
 	r.next++
 	r.served[r.next] = served{id: r.next, from: p.node, op: op, until: r.m.now.Mono.Add(limit)}
@@ -445,7 +445,7 @@ func (r *remoteUpdates) lastHome(key string) ReplicaID {
 	return 0
 }
 
-// committed ends the errand that a home has answered.
+// committed ends the request that a home has answered.
 func (r *remoteUpdates) committed(p *peer, b Committed) {
 	e := r.requests[b.Op]
 	if e == nil || e.home != p.node {

@@ -11,11 +11,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// How messages and answers go out: with what is known of the register and of this replica ([sender.send]), and through
-// the store of a durable group, which is handed what has changed with them ([sender.changed]).
+// How messages and answers are sent: in an envelope that says what this node knows of the register and of its replica
+// ([sender.send]), and, in a durable group, through the store, which also gets what has changed ([sender.changed]).
 
-// sender is the part of a group that says things to others. What the others are known to know of the register is noted
-// with each message.
+// sender is the part of a group that sends messages to other replicas and answers to the program. It notes which peers
+// were sent the register.
 type sender struct {
 	*known
 
@@ -24,7 +24,7 @@ type sender struct {
 	change change // Deciding the next generation.
 }
 
-// peerMessage is a message that is to be sent.
+// peerMessage is a message that is to be sent to a peer.
 type peerMessage struct {
 	to   *peer
 	body any
@@ -55,7 +55,7 @@ func (s *sender) flush() {
 // changedAtOnce is how many keys are taken from the table at a time.
 const changedAtOnce = 1 << 16
 
-// changed takes all keys that have changed from the table, and tells the subscribers.
+// changed returns the keys that have changed in the table since the last call, and tells subscribers of them.
 func (s *sender) changed() []string {
 	var keys []string
 	for more := true; more; {
@@ -71,7 +71,7 @@ func (s *sender) changed() []string {
 	return keys
 }
 
-// meta is what is to be remembered beside the entries, but for the number of the batch.
+// meta returns what is to be written beside the entries, without the number of the batch.
 func (s *sender) meta() Meta {
 	mark := s.sweep.mark
 	mark.Late = slices.Sorted(maps.Keys(s.sweep.late))
@@ -85,7 +85,7 @@ func (s *sender) meta() Meta {
 	return m
 }
 
-// final is the last batch, with everything in it that may be missing.
+// final returns the last batch of a node that ends, with everything in it that may be missing in the store.
 func (s *sender) final() WriteBatch {
 	m := s.meta()
 	m.Behind = s.storeCheck.unclean
@@ -95,7 +95,8 @@ func (s *sender) final() WriteBatch {
 // send sends a message to a peer, with the register unless the peer is known to know it.
 func (s *sender) send(p *peer, body any) {
 	if s.reg == nil && !s.m.counted(p.node, s.cfg.Role) {
-		return // Who is not asked before a register is created must not be told that there is none.
+		// A member that is not asked when a register is created must not be told that there is none.
+		return
 	}
 	e := Envelope{
 		Group: s.index, From: s.envelopeID(), Suspended: !s.m.mayHost(), Restarts: s.storeCheck.restarts,
@@ -115,7 +116,7 @@ func (s *sender) send(p *peer, body any) {
 	p.shown = s.disk.send(p.node, e, s.storeCheck.participation, s.changed())
 }
 
-// answer answers a message, and sends the entries that its sender was found to lack.
+// answer answers a message, and sends its sender the entries that it was found to lack.
 func (s *sender) answer(p *peer, answer any, lacked []table.Entry) {
 	s.send(p, answer)
 	s.give(p, lacked)
@@ -143,7 +144,7 @@ func (s *sender) done(d Done) {
 	s.disk.answer(d, s.storeCheck.participation, s.changed())
 }
 
-// sendRegister tells a peer of the present register, unless it was told a moment ago.
+// sendRegister sends a peer the present register, unless that was sent within the last tick.
 func (s *sender) sendRegister(p *peer) {
 	if p.registerSent.gen == s.gen() && s.m.now.Mono.Sub(p.registerSent.at) < s.m.cfg.Timing.Tick {
 		return
@@ -151,7 +152,7 @@ func (s *sender) sendRegister(p *peer) {
 	s.send(p, Hello{})
 }
 
-// greet tells every replica of the sets, and who leads, of a new generation.
+// greet tells every replica of the sets, and the leader, of a new generation or of a change of this replica's state.
 func (s *sender) greet() {
 	for _, p := range s.sorted() {
 		if s.reg.In(p.id) || p.node == s.leader() {
@@ -160,8 +161,8 @@ func (s *sender) greet() {
 	}
 }
 
-// hello asks those members of which no replica is known, and tells the leader how far
-// this replica is while something changes, and of which name it is while it is in no set.
+// hello asks members for their replicas if these are not known; tells the leader how far this replica has come while
+// the register changes, and its id while it is in no set; and asks peers that may have missed the register.
 func (s *sender) hello(taken uint64) {
 	for _, of := range s.m.replicas(s.cfg.Role) {
 		p := s.nodes[of.Node]
@@ -177,14 +178,15 @@ func (s *sender) hello(taken uint64) {
 	}
 }
 
-// attempting reports whether an attempt to change the register is under way and not standing still.
+// attempting reports whether an attempt to change the register is under way, and sends what that repeats.
 func (s *sender) attempting() bool {
 	busy, again := s.change.busy()
 	s.post(again...)
 	return busy
 }
 
-// laneOf returns the lane of a message: what may be large goes where nothing small waits.
+// laneOf returns the lane of a message. Passes, whose messages may be large, have a lane on which no other message
+// waits.
 func laneOf(body any) machine.Lane {
 	switch body.(type) {
 	case Compare, Groups, AskBuckets, BucketHashes, Pull, PullReply:

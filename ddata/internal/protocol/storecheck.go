@@ -14,42 +14,41 @@ import (
 )
 
 // Whether stores hold what their replicas have promised and acknowledged. A store that was put back to an older state
-// holds less, and so does one whose node ended before everything was written; of two stores with one name one is a
-// copy. The replica of this node is in one of these states:
+// holds less, and so does one whose node ended before everything was written; and of two stores with the same replica
+// id, one is a copy. The replica of this node is in one of these states ([participation]):
 //
-//	start ──> apart ──(everybody who is there has compared)──> yes, or unsure after an unclean end ──> yes
+//	start ──> apart ──(all members have compared)──> takesPart, or unsure after an unclean end ──> takesPart
 //	            └──(a replica remembers a later batch, then or later)──> older ──> another replica
 //
-// First the states; then how stores are compared, who is heard of two that claim to be one replica, and when an unsure
-// replica has everything back. What follows for the group is in stores.go.
+// The file has first the states; then how stores are compared, which of two nodes that claim to be one replica is
+// believed, and when an unsure replica has everything back. What follows for the group is in stores.go.
 //
-// The batches of a store have numbers. A message says which number the store had when its node
-// started, and up to which one the message may depend on it. Each replica remembers, also on
-// its own disk, what the others have shown ([storeCheck.compare]), and says to each whether that is
-// more than its node has found in its store ([OlderStore], [Envelope.Agrees]).
+// The batches of a store have numbers. A message says which number the store had when its node started, and up to which
+// one the message may depend on it. Each replica remembers, also on its own disk, what the others have shown
+// ([storeCheck.compare]), and tells each of them whether it remembers more than that node has found in its store
+// ([OlderStore], [Envelope.Agrees]).
 //
-// An unsure replica is to the others like one that cannot be reached; and when it ends, like one
-// that has lost nothing. So all other rules hold as they are. Two things make it so:
+// For the others an unsure replica is like one that cannot be reached; once it is sure again, it is like one that has
+// lost nothing. So all other rules hold as they are. Two rules bring that about:
 //
-//   - It ends being unsure when it has taken in what enough sure replicas hold that every write
-//     which counts on it is held by one of those ([Set.restores]), or, if so many have failed
-//     together that this cannot be, what everybody holds who is left ([Set.failedTogether]).
-//   - What it has acknowledged before counts for no write that is not confirmed yet. Each
-//     unclean start raises the number [Envelope.Restarts], which every replica takes over, and
-//     writes down, before it says anything more; and acknowledgements below the number of
-//     whoever counts them do not count ([group.learn]). So whoever takes a write in after it has
-//     answered an unsure replica tells the one who counts.
+//   - A replica stays unsure until it has taken in the copies of enough sure replicas: every write for which its own
+//     acknowledgement was counted is held by one of those ([Set.restores]). If so many replicas have failed together
+//     that there are not enough sure ones, it takes in the copies of all that are left ([Set.failedTogether]).
+//   - What it acknowledged before counts for no write that is not confirmed yet. Each unclean start raises the number
+//     [Envelope.Restarts]. Every replica adopts and writes down a greater number before it sends anything more, and an
+//     acknowledgement with a smaller number than that of the node that counts it does not count ([group.learn]). So a
+//     replica that has given its copy to an unsure one, and acknowledges a write later, tells the coordinator of the
+//     write of the unclean start.
 
-// StoreVersion is what a replica remembers of the store of another one: the greatest number of a
-// batch that the node with the uid has shown, and the greatest of those before it.
+// StoreVersion is what a replica remembers of the store of another one: the greatest number of a batch that the node
+// with the uid has shown (Written), and the greatest that nodes before it had shown (Before).
 type StoreVersion struct {
 	ID              ReplicaID
 	UID             gossip.UID
 	Written, Before uint64
 }
 
-// OlderStore says to a replica that its store is older than what the sender remembers of it: that
-// the batch with a number was in it.
+// OlderStore tells a replica that its store is older than what the sender remembers of it: the batch Written was in it.
 type OlderStore struct {
 	Of      ReplicaID
 	Written uint64
@@ -59,8 +58,8 @@ type OlderStore struct {
 type storeCheck struct {
 	durable       bool
 	participation participation // Whether this replica counts; in memory it does.
-	// unclean says that the node before has not ended in order, and what it had not written was not taken in from
-	// others yet: after being apart, this replica is unsure.
+	// unclean says that the node that used the store before has not ended in order, and that what it had not written
+	// was not taken in from others yet: once the store is compared, this replica is unsure.
 	unclean  bool
 	restarts uint64 // The greatest number of unclean starts that is known.
 
@@ -73,11 +72,11 @@ type storeCheck struct {
 	news  bool            // shown has changed since it was written to the store last.
 	noted machine.Instant // When shown was written to the store last.
 
-	// refused are the claims that are not believed, by the node that makes them. Two stores under one name would be
-	// counted as one, so that two majorities need not meet.
+	// refused are the claims that are not believed, by the node that makes them. If two stores counted as one replica,
+	// two majorities need not have a store in common.
 	refused map[gossip.NodeID]claim
 
-	copies map[ReplicaID]copyTaken       // Whose copy was taken in since this replica is unsure, in this generation.
+	copies map[ReplicaID]copyTaken       // The replicas whose copies were taken in while this one is unsure, in this generation.
 	gone   map[ReplicaID]machine.Instant // Since when replicas of the register are those of no member.
 }
 
@@ -93,7 +92,7 @@ type copyTaken struct {
 	sure  bool            // The replica was sure when it answered.
 }
 
-// newStoreCheck returns what the store says of its past.
+// newStoreCheck returns the state with which a replica begins, by what its store says.
 func newStoreCheck(cfg Group) storeCheck {
 	s := storeCheck{durable: cfg.Durable, restarts: cfg.Meta.Restarts, shown: map[ReplicaID]StoreVersion{}, refused: map[gossip.NodeID]claim{}, gone: map[ReplicaID]machine.Instant{}}
 	for _, of := range cfg.Meta.Shown {
@@ -113,7 +112,7 @@ func newStoreCheck(cfg Group) storeCheck {
 	return s
 }
 
-// endComparison ends the comparison: everybody who is there has compared.
+// endComparison notes that all members have compared the store.
 func (s *storeCheck) endComparison() {
 	if s.participation = takesPart; s.unclean {
 		s.participation = unsure
@@ -127,24 +126,25 @@ func (s *storeCheck) restored() {
 	}
 }
 
-// putBack notes that the store is older: that a node knows of a later batch.
+// putBack notes that the store was put back to an older state: a node knows of a later batch.
 func (s *storeCheck) putBack(batch uint64, witness string) {
 	s.participation, s.older, s.witness = older, batch, witness
 }
 
-// reset begins anew: with another store, or since an operator has decided which copy counts.
+// reset has the replica take part: it has a fresh store, or an operator has decided that its copy counts.
 func (s *storeCheck) reset() {
 	s.participation, s.unclean, s.older, s.witness = takesPart, false, 0, ""
 }
 
-// forget forgets the numbers that were shown in another lineage: an operator has decided which copy counts.
+// forget forgets the numbers that were shown in another lineage, and has the replica take part: an operator has decided
+// which copy counts.
 func (s *storeCheck) forget() {
 	clear(s.shown)
 	s.news = true
 	s.reset()
 }
 
-// why says for people why this replica takes no part, "" if it does.
+// why says, for people, why this replica takes no part; "" if it does.
 func (s *storeCheck) why() string {
 	switch s.participation {
 	case older:
@@ -160,9 +160,9 @@ func (s *storeCheck) why() string {
 	}
 }
 
-// compare takes what an envelope shows of the store of its sender, and returns what is
-// remembered beyond what the sender's node has found there, 0 for nothing. A message of a
-// former life that comes late looks the same, and is of use for judging the present one.
+// compare notes what an envelope shows of the store of its sender. It returns the number of the last batch that is
+// remembered here and was missing when the sender's node started, 0 for none. A late message of the node before is
+// taken in the same way: what it shows belongs to the same store.
 func (s *storeCheck) compare(p *peer, e Envelope) (beyond uint64) {
 	if !s.durable || e.Written == 0 && s.shown[e.From].ID == 0 {
 		return 0
@@ -201,15 +201,15 @@ func (s *storeCheck) remembered() []StoreVersion {
 	return all
 }
 
-// prune forgets replicas that count nowhere and are not there: what they come back with is
-// dropped anyhow.
+// prune forgets replicas that are in no set and have no node: when they come back, they drop what they hold anyhow.
 func (s *storeCheck) prune(counts func(ReplicaID) bool) {
 	maps.DeleteFunc(s.shown, func(id ReplicaID, _ StoreVersion) bool { return !counts(id) })
 }
 
-// refuse notes that a node claims to be the replica of another one: somebody has copied a disk, or lies. The member
-// that has been up for longer is heard and the other is not, on all nodes the same; refuse reports whether that is
-// the one which claims. A disk that has moved is heard as soon as its first node is no member any more.
+// refuse notes that two nodes claim to be one replica: a disk was copied, or one of them lies. All nodes believe the
+// member that has been up for longer. With first, that is the one that claims now, and the other is refused; refuse
+// reports whether the claim is refused. A disk that was moved to another node is believed there as soon as its former
+// node is no member any more.
 func (s *storeCheck) refuse(by gossip.NodeID, c claim, first bool) bool {
 	if first {
 		s.refused[c.of] = claim{c.id, by}
@@ -228,8 +228,7 @@ func (s *storeCheck) forgetClaims(state *gossip.State) {
 	}
 }
 
-// disputed names, for people, the nodes that claim to be one replica, and says what to do. It is
-// empty while no two nodes do.
+// disputed names, for people, the nodes that claim to be one replica, and says what to do; "" for none.
 func (s *storeCheck) disputed() string {
 	var all []string
 	for by, of := range s.refused { //quorate:unordered sorted below
@@ -239,7 +238,7 @@ func (s *storeCheck) disputed() string {
 	return strings.Join(all, "; ")
 }
 
-// forgetCopies forgets whose copies were taken in: another register counts.
+// forgetCopies forgets which copies were taken in: another register counts now.
 func (s *storeCheck) forgetCopies() { s.copies = map[ReplicaID]copyTaken{} }
 
 // ended notes that a comparison with another replica has ended.
@@ -249,8 +248,9 @@ func (s *storeCheck) ended(x *pass) {
 	}
 }
 
-// needsCopy reports whether the copy of a home of this replica's keys has to be asked for: it was not taken in yet, or
-// not since the replica is sure, or before it was known who else is unsure, which was at a moment.
+// needsCopy reports whether the copy of a peer has to be asked for (again): it was not taken in yet; or the peer was
+// unsure then, and is not now; or the peer is unsure, and its copy was asked for before the latest moment at which
+// another replica was found to be unsure.
 func (s *storeCheck) needsCopy(p *peer, latest machine.Instant) bool {
 	t, took := s.copies[p.id]
 	switch {
@@ -263,8 +263,8 @@ func (s *storeCheck) needsCopy(p *peer, latest machine.Instant) bool {
 	}
 }
 
-// stillUnsure reports whether a replica was still unsure after it was heard of all others that are
-// unsure: so there was a moment at which all of them were.
+// stillUnsure reports whether a peer was unsure after a moment and is now, where at is the latest moment at which a
+// replica was found to be unsure: so all of these were unsure at the same time.
 func (s *storeCheck) stillUnsure(p *peer, at machine.Instant) bool {
 	if p == nil {
 		return false
@@ -273,14 +273,13 @@ func (s *storeCheck) stillUnsure(p *peer, at machine.Instant) bool {
 	return took && !t.sure && t.began > at && p.unsure != 0
 }
 
-// hasCopy reports whether the copy of a replica was taken in while it was sure, or after it was heard of all others
-// that are unsure.
+// hasCopy reports whether the copy of a replica was taken in while that was sure, or was asked for after a moment.
 func (s *storeCheck) hasCopy(id ReplicaID, at machine.Instant) bool {
 	t, took := s.copies[id]
 	return took && (t.sure || t.began > at)
 }
 
-// noteMissing notes since when a replica of the register is that of no member.
+// noteMissing notes whether a replica of the register is that of a member, and since when it is not.
 func (s *storeCheck) noteMissing(id ReplicaID, there bool, now machine.Instant) {
 	if there {
 		delete(s.gone, id)
@@ -289,22 +288,21 @@ func (s *storeCheck) noteMissing(id ReplicaID, there bool, now machine.Instant) 
 	}
 }
 
-// restores reports whether a replica that has taken in what some sure ones hold has everything
-// back that counts. A write is held by a majority of the set, this replica perhaps among them;
-// so all the others but fewer than a majority hold it, as long as they are sure.
+// restores reports whether a replica has everything back that counts, once it has taken in the copies of some sure
+// ones: of more than half of the other replicas. A confirmed write is held by a majority of the set, this replica
+// perhaps among them, so that at most half of the others lack it.
 func (s Set) restores(self ReplicaID, taken func(ReplicaID) bool) bool {
 	n := s.count(func(id ReplicaID) bool { return id != self && taken(id) })
 	return 2*n > len(s)-1
 }
 
-// failedTogether reports whether a majority of the set has failed together, so that a write may be
-// lost, and everybody's copy was taken in who is left, of a winning part at least.
+// failedTogether reports whether a majority of the set has failed at the same time, so that a write may be lost for
+// good, and the copies of all replicas that are left, a winning part at least, were taken in.
 func (s Set) failedTogether(failed, has, gone func(ReplicaID) bool) bool {
 	return s.Majority(failed) && s.Wins(has) && s.count(func(id ReplicaID) bool { return has(id) || gone(id) }) == len(s)
 }
 
-// acknowledges reports whether a message says that its sender holds something, on which the
-// receiver builds.
+// acknowledges reports whether a message tells its receiver that its sender holds something.
 func acknowledges(body any) bool {
 	switch body.(type) {
 	case PutTaken, DeltasTaken, Answer:
@@ -314,7 +312,7 @@ func acknowledges(body any) bool {
 	}
 }
 
-// compares reports whether a message is a question of one table to another.
+// compares reports whether a message is a question of a pass.
 func compares(body any) bool {
 	switch body.(type) {
 	case Compare, AskBuckets, Pull:

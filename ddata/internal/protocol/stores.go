@@ -12,24 +12,24 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// What follows for the group from the state of its store, see [storeCheck]: who is asked to compare and when this
-// replica takes part ([group.tickStore], [group.compared]); what is done about an older store ([group.putBack]), which
-// becomes that of another replica ([Machine.renew]); how an unsure replica takes in what it may have lost
+// What a group does about the state of its store, see [storeCheck]: it has the members compare the store, and takes
+// part when they have ([group.tickStore], [group.compared]); an older store becomes, empty, that of another replica
+// ([group.putBack], [Machine.renew]); and an unsure replica takes in from others what it may have lost
 // ([group.restore]).
 
-// RenewID is the request of a call to [StorePort] to give the store another id, unless it has
-// another one already. The result is the id of the store, a [ReplicaID].
+// RenewID is the request of a call to [StorePort] to give the store an id other than Of, unless it has another one
+// already. The result is the id of the store, a [ReplicaID].
 type RenewID struct{ Of ReplicaID }
 
-// noteEvery is how often a replica writes down the numbers that others have shown, and shows
-// its own number to the replicas that have not heard it.
+// noteEvery is how often a replica writes down how far the stores of others have come, and tells the replicas that do
+// not know it how far its own one has.
 const noteEvery = time.Second
 
 // behindStore reports whether the store is to say that more may be acknowledged than is in it.
 func (k *known) behindStore() bool { return k.storeCheck.unclean || k.cfg.WriteBehind.Interval > 0 }
 
-// tickStore asks the members that have not compared yet, and each noteEvery shows this replica's
-// number and writes those of others.
+// tickStore asks the members that have not compared the store yet, and, each noteEvery, exchanges how far stores have
+// come.
 func (g *group) tickStore() {
 	s := &g.storeCheck
 	if !g.disk.used {
@@ -56,8 +56,8 @@ func (g *group) tickStore() {
 	}
 }
 
-// witnesses returns the members that have to compare before this replica takes part: all that
-// may hold the group and are there.
+// witnesses returns the members that have to compare the store before this replica takes part: all that may hold the
+// group and can be reached.
 func (k *known) witnesses() []*peer {
 	var all []*peer
 	for _, of := range k.m.replicas(k.cfg.Role) {
@@ -68,8 +68,8 @@ func (k *known) witnesses() []*peer {
 	return all
 }
 
-// compared lets this replica take part as soon as everybody who is there has compared. What was
-// written until then is numbered now, since from now on others depend on it.
+// compared has this replica take part if all witnesses have compared its store. What was written until now has had no
+// numbers of its own; it gets one, since from now on others depend on it.
 func (g *group) compared() {
 	if g.storeCheck.participation != apart || g.m.state == nil || g.m.state.Member(g.m.cfg.Self) == nil ||
 		slices.ContainsFunc(g.witnesses(), func(p *peer) bool { return !p.agrees }) {
@@ -83,7 +83,7 @@ func (g *group) compared() {
 	}
 }
 
-// joined has this replica take part, if nothing else keeps it apart.
+// joined is called when this replica may have come to take part, and then has the other parts go on with it.
 func (g *group) joined() {
 	if g.rerouted = true; g.apart() {
 		return
@@ -93,8 +93,7 @@ func (g *group) joined() {
 	g.greet()
 }
 
-// claimed reports whether a message in the name of a replica is not heard, since that is the
-// replica of another member.
+// claimed reports whether a message in the name of a replica is refused, since that is the replica of another member.
 func (g *group) claimed(by gossip.NodeID, id ReplicaID) bool {
 	p := g.peers[id]
 	if id == g.self && g.member() {
@@ -106,15 +105,15 @@ func (g *group) claimed(by gossip.NodeID, id ReplicaID) bool {
 	}
 	first, now := g.m.longer(by, p.node), g.m.now.Mono
 	if !first && (p.verified == 0 || now.Sub(p.verified) >= g.m.cfg.Timing.Gather) {
-		// Its store may have begun anew under another id, which is told to those alone who hold copies.
+		// Its store may have been given another id since, of which only nodes with replicas are told: the node is
+		// asked.
 		p.verified = now
 		g.send(p, Hello{Ask: true})
 	}
 	return g.storeCheck.refuse(by, claim{id, p.node}, first)
 }
 
-// longer reports whether a node has been up for longer than another. One that is joining is the
-// younger one.
+// longer reports whether a has been up for longer than b. A node that is joining has not been up.
 func (m *env) longer(a, b gossip.NodeID) bool {
 	x, y := m.state.Member(a), m.state.Member(b)
 	if x == nil || y == nil {
@@ -123,7 +122,7 @@ func (m *env) longer(a, b gossip.NodeID) bool {
 	return x.UpNumber != 0 && (y.UpNumber == 0 || x.UpNumber < y.UpNumber)
 }
 
-// putBack takes the word of another replica that this one's store is older.
+// putBack handles the message of a peer that this replica's store is older than what the peer remembers of it.
 func (g *group) putBack(p *peer, b OlderStore) {
 	s := &g.storeCheck
 	if !g.disk.used || b.Of != g.self || b.Written <= g.disk.loaded || s.participation == older {
@@ -139,8 +138,7 @@ func (g *group) putBack(p *peer, b OlderStore) {
 		fmt.Sprintf("it was put back to batch %d, and %s knows of batch %d", g.disk.loaded, s.witness, s.older))
 }
 
-// spared reports whether the others can go on without this replica: in each set that counts
-// they win.
+// spared reports whether the others can go on without this replica: they are a winning part of each set that counts.
 func (k *known) spared() bool {
 	if !k.holds() {
 		return true
@@ -154,7 +152,7 @@ func (k *known) spared() bool {
 	})
 }
 
-// setAside drops what this replica holds, of which the store keeps a copy.
+// setAside drops what this replica holds, which has an older store. The store keeps a copy.
 func (g *group) setAside() {
 	g.storeCheck.putBack(max(g.storeCheck.older, g.disk.loaded+1), g.storeCheck.witness)
 	g.flushDeltas()
@@ -168,7 +166,7 @@ func (g *group) setAside() {
 	}
 }
 
-// renewed goes on under another id, as a replica that has nothing.
+// renewed has the group go on as another replica, which holds nothing.
 func (g *group) renewed(id ReplicaID) {
 	g.m.out.Decide(ComponentName, g.cfg.Name, "the older store is put aside", fmt.Sprintf("replica %x begins anew, empty, as %x", uint64(g.self), uint64(id)))
 	delete(g.knows, g.self)
@@ -184,21 +182,21 @@ func (g *group) renewed(id ReplicaID) {
 	}
 }
 
-// idChange is where the machine stands with giving its store another id.
+// idChange is how far the machine has come with giving its store another id.
 type idChange struct {
-	aside bool // What the groups held is put aside.
-	call  machine.CallID
-	until machine.Instant
+	aside bool            // The groups have set aside what they held.
+	call  machine.CallID  // The call that gives the id, 0 for none.
+	until machine.Instant // When that call is given up.
 }
 
-// durable returns the groups that are in the store of this node.
+// durable returns the groups that this node has in its store.
 func (m *Machine) durable() []*group {
 	return slices.DeleteFunc(slices.Clone(m.groups), func(g *group) bool { return !g.disk.used })
 }
 
-// renew makes another replica of one with an older store. The groups share the store, so all
-// of them begin anew: first, in one step, what they hold is put aside, when the others can go
-// on without it; when that is written the store is given another id.
+// renew gives an older store another id, which makes it that of another replica. The groups share the store, so all of
+// them begin again: as soon as the others can go on without them, they set aside, in one step, what they hold; when
+// that is written, the store is given its id.
 func (m *Machine) renew() {
 	groups := m.durable()
 	if m.state == nil || !slices.ContainsFunc(groups, func(g *group) bool { return g.storeCheck.participation == older }) {
@@ -244,7 +242,7 @@ func (m *Machine) renewed(in machine.Called) {
 	}
 }
 
-// restore takes in from those whose copies are needed, while this replica is unsure.
+// restore begins passes with the peers whose copies this replica needs while it is unsure.
 func (g *group) restore() {
 	if g.storeCheck.participation != unsure || g.reg == nil {
 		return
@@ -267,7 +265,7 @@ func (g *group) restore() {
 	}
 }
 
-// latestUnsure returns when it was heard last of another replica that it is unsure.
+// latestUnsure returns the latest time at which another replica was found to be unsure.
 func (k *known) latestUnsure() (at machine.Instant) {
 	for _, p := range k.peers { //quorate:unordered a maximum
 		at = max(at, p.unsure)
@@ -275,7 +273,7 @@ func (k *known) latestUnsure() (at machine.Instant) {
 	return at
 }
 
-// restored ends being unsure as soon as enough was taken in.
+// restored makes this replica sure if it has taken in enough copies.
 func (g *group) restored() {
 	s := &g.storeCheck
 	if s.participation != unsure || g.reg == nil {
@@ -283,7 +281,7 @@ func (g *group) restored() {
 	}
 	sure := func(id ReplicaID) bool { return s.copies[id].sure }
 	at := g.latestUnsure()
-	// Nobody waits for the disk of a replica that has been that of no member for long.
+	// A replica that has belonged to no member for long is not waited for: its disk may never come back.
 	gone := func(id ReplicaID) bool {
 		return s.gone[id] != 0 && g.m.now.Mono.Sub(s.gone[id]) >= g.m.cfg.Timing.Gather
 	}
@@ -296,7 +294,8 @@ func (g *group) restored() {
 	}
 }
 
-// becomeSure ends being unsure, or that this replica would be when it has compared.
+// becomeSure notes that this replica lacks nothing any more of what it has acknowledged: it is not unsure, and does not
+// become so when its store is compared.
 func (g *group) becomeSure() {
 	compared := g.storeCheck.participation.compared()
 	g.storeCheck.restored()
@@ -308,8 +307,7 @@ func (g *group) becomeSure() {
 	}
 }
 
-// Remembers returns the number of the last batch of a replica's store of which this node
-// knows.
+// Remembers returns the number of the last batch of a replica's store of which this node knows.
 func (m *Machine) Remembers(group uint8, id ReplicaID) uint64 {
 	s := m.groups[group].storeCheck.shown[id]
 	return max(s.Written, s.Before)

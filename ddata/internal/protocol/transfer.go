@@ -5,23 +5,23 @@ package protocol
 
 import "slices"
 
-// A replica that may lack something catches up: it takes in what a winning part of the old
-// homes of each of its buckets holds, or what one replica holds that has done so.
+// A replica that may lack something catches up by transfer of state: it takes in the copies of a winning part of the
+// homes that reads ask, for each of its buckets, or the copy of one replica that has caught up itself.
 
-// transfer is the part of a replica that catches up.
+// transfer is the part of a group by which this replica catches up.
 type transfer struct {
 	*known
 
 	passes *passes
 	taken  map[ReplicaID]bool // The replicas whose copies were taken in, in this generation.
-	whole  map[ReplicaID]bool // The replicas in got that had caught up when they were asked.
+	whole  map[ReplicaID]bool // Those of taken that had caught up when they were asked.
 }
 
 // sourcesAtOnce is from how many replicas a replica takes in at a time.
 const sourcesAtOnce = 2
 
-// begin begins anew in another generation: an answer of an earlier one is no fence. It reports whether this replica
-// has caught up.
+// begin begins anew in another generation, for which copies that were taken in before do not count (see [counts]). It
+// reports whether this replica has caught up by its own copy alone.
 func (b *transfer) begin() bool {
 	b.taken, b.whole = map[ReplicaID]bool{}, map[ReplicaID]bool{}
 	b.countOwn()
@@ -29,7 +29,7 @@ func (b *transfer) begin() bool {
 	return b.enough()
 }
 
-// countOwn counts what this replica holds itself.
+// countOwn counts the copy that this replica has itself.
 func (b *transfer) countOwn() {
 	if b.holds() && b.reg.source(b.self, false) {
 		b.taken[b.self] = true
@@ -42,8 +42,8 @@ func (b *transfer) needs() bool {
 	return !b.caught && b.reg != nil && b.member() && b.reg.counted(b.self) && !b.apart()
 }
 
-// ask begins passes with those whose copy is still needed. One replica that has caught up
-// is enough if it holds every key: two would send the same.
+// ask begins passes with replicas whose copies are still needed. If replicas hold every key, one pass with a replica
+// that has caught up is enough: a second one would bring the same.
 func (b *transfer) ask() (out []peerMessage) {
 	b.passes.renew()
 	for _, p := range b.sources() {
@@ -55,9 +55,8 @@ func (b *transfer) ask() (out []peerMessage) {
 	return out
 }
 
-// sources returns the replicas from which to take in, those first that have caught up,
-// each of which is enough alone. The others are in an order of each replica's own, so that
-// not all ask the same one.
+// sources returns the replicas to ask. Those that have caught up come first, since one of them is enough alone. Each
+// replica that catches up has another order of the rest, so that they do not all ask the same one.
 func (b *transfer) sources() []*peer {
 	all := slices.DeleteFunc(b.sorted(), func(p *peer) bool {
 		return b.taken[p.id] && (b.whole[p.id] || !counts(p.caught, b.gen())) || !b.present(p.id) || b.passes.with(p) || !b.reg.source(p.id, p.caught == b.gen())
@@ -79,8 +78,8 @@ func (b *transfer) sources() []*peer {
 	return all
 }
 
-// noteTaken notes that everything was taken in that a replica held when it was asked, and reports whether that was
-// enough. It may have caught up since: what came to it that way was not asked for.
+// noteTaken notes that a pass of catching up has ended, and reports whether this replica has caught up. The copy counts
+// as whole only if the other replica had caught up when the pass began: what it took in since was not asked for.
 func (b *transfer) noteTaken(x *pass) bool {
 	if !counts(x.gen, b.gen()) || b.caught {
 		return false
@@ -92,7 +91,7 @@ func (b *transfer) noteTaken(x *pass) bool {
 	return b.enough()
 }
 
-// enough reports whether this replica has to catch up and has: enough was taken in.
+// enough reports whether this replica had to catch up and has done so: the copies that were taken in are enough.
 func (b *transfer) enough() bool {
 	taken, whole := func(id ReplicaID) bool { return b.taken[id] }, func(id ReplicaID) bool { return b.whole[id] }
 	return b.needs() && b.views.enough(b.self, taken, whole)

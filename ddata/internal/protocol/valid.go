@@ -10,10 +10,10 @@ import (
 	"github.com/quorate/quorate/ddata/internal/table"
 )
 
-// What a message has to be like, so that it is handled at all. Members may lie, or be of a
-// release with a fault: a message that no machine sends is counted and changes nothing.
+// Which messages are handled at all. Members may lie, or be of a release with a fault: a message that no machine could
+// have sent is counted and changes nothing.
 
-// valid reports whether an envelope and its content make sense.
+// valid reports whether a machine could have sent the envelope.
 func (e *Envelope) valid() bool {
 	if r := e.Register; r != nil && (!r.valid() || r.Gen != e.Gen || r.Lineage != e.Lineage) {
 		return false
@@ -58,8 +58,8 @@ func (r *Register) valid() bool {
 		len(r.Unknown) <= MaxUnknownBytes
 }
 
-// validHeld reports whether the buckets that are held back are named once each, with homes, and
-// move only while the sets change.
+// validHeld reports whether the buckets that are held back are named once each, with homes, and move only while the
+// sets change.
 func (r *Register) validHeld() bool {
 	var named buckets
 	for _, h := range r.Held {
@@ -82,11 +82,10 @@ func (r *Register) validResets() bool {
 	return true
 }
 
-// buckets says of each bucket whether it was named.
+// buckets says for each bucket whether it was named.
 type buckets [table.Buckets]bool
 
-// add names buckets, and reports whether they are some, in their order, and none was named
-// before.
+// add notes that buckets are named, and reports whether there are any, in ascending order, and none was named before.
 func (b *buckets) add(all []uint16) bool {
 	for i, bucket := range all {
 		if int(bucket) >= table.Buckets || i > 0 && all[i-1] >= bucket || b[bucket] {
@@ -97,7 +96,7 @@ func (b *buckets) add(all []uint16) bool {
 	return len(all) > 0
 }
 
-// valid reports whether a set is sorted and without doubles.
+// valid reports whether a set is sorted and without duplicates.
 func (s Set) valid() bool {
 	for i, r := range s {
 		if r.ID == 0 || i > 0 && s[i-1].ID >= r.ID {
