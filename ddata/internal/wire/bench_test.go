@@ -80,7 +80,7 @@ func TestSizes(t *testing.T) {
 
 func BenchmarkCodec(b *testing.B) {
 	for name, body := range map[string]any{
-		"deltas=64": increments(64), "pulled=1000": counters(1000, 3), "hello": protocol.Hello{}, "swept": samples()["swept"],
+		"deltas=64": increments(64), "pulled=1000": counters(1000, 3), "hello": protocol.Hello{}, "swept": samples()["sweep-reply"],
 	} {
 		message := any(usual(body))
 		encoded := encode(b, body)
