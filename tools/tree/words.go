@@ -29,7 +29,7 @@ var fieldWords string
 func unread() []string {
 	return []string{
 		"bench/internal/area", "bench/internal/rig", "cluster/clustertest", "ddata/crdt",
-		"ddata/internal/simulation", "examples/post", "examples/presence",
+		"examples/post", "examples/presence",
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "machine/meter",
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",
 		"plugins/internal/supervisor", "sharding/internal/control", "sharding/internal/protocol",

@@ -17,18 +17,18 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The clients: work begins an operation on a random node; write, read and remove do what a
-// program's calls do there; done and borrowed go on with the machine's answer.
+// The clients: work begins an operation on a random node; write, read and remove do what the calls of a program do
+// there; done and fetched go on with the machine's answer.
 
 // operation is one call of a client.
 type operation struct {
 	key     string
 	element uint64 // For a write.
 	read    *reading
-	doomed  map[uint64]bool // For a delete.
-	takes   bool            // The write takes element out of the set.
-	had     bool            // The element was there when the update function ran.
-	began   moment
+	doomed  map[uint64]bool // For a delete: the elements that it deletes.
+	takes   bool            // For a write: it takes element out of the set.
+	had     bool            // For such a write: element was there when the update function ran.
+	began   startState
 	until   time.Duration // When the program gives the call up.
 	node    *world.Node   // Where the call was made.
 	level   protocol.Level
@@ -37,7 +37,7 @@ type operation struct {
 // majority is the level of most operations.
 func majority() protocol.Level { return protocol.Level{Name: protocol.Majority} }
 
-// clients are the programs of a world. They make operations on its nodes, and the history of what they are told.
+// clients are the programs on all nodes of a world. They note in the history what they are told.
 type clients struct {
 	World   *world.World
 	History *History
@@ -52,7 +52,7 @@ type clients struct {
 	idle                bool
 }
 
-// work begins an operation, and the next one later.
+// work begins an operation, and then another one after a while.
 func (c *clients) work() {
 	if c.idle {
 		return
@@ -170,7 +170,7 @@ func (c *clients) write(n *world.Node, o *operation) {
 	n.Input(protocol.Service, protocol.Write{Op: c.begin(n, o), Change: change, Stamp: route.Gen, Turn: route.Turn, Level: o.level, Limit: c.opt.Limit})
 }
 
-// failed notes a write that was not made. A deleted key is the only reason.
+// failed notes a write that the table has refused. The only reason may be that the key is deleted.
 func (c *clients) failed(o *operation, err error) {
 	c.History.unstored(o)
 	if !errors.Is(err, table.ErrDeleted) {
@@ -178,8 +178,8 @@ func (c *clients) failed(o *operation, err error) {
 	}
 }
 
-// borrowed goes on with a write through another node.
-func (c *clients) borrowed(n *world.Node, b protocol.FetchResult) {
+// fetched goes on with a write through another node.
+func (c *clients) fetched(n *world.Node, b protocol.FetchResult) {
 	o := c.ops[b.Op]
 	if o == nil {
 		return
@@ -249,8 +249,8 @@ func (c *clients) done(n *world.Node, d protocol.Done) {
 	}
 }
 
-// again makes a write again of which the machine says that nothing is stored anywhere, as [ddata.Update] does without a
-// word to the program: to the program, and so to the history, it is the same write.
+// again makes a write again if the machine says that nothing is stored anywhere. [ddata.Update] does so inside one call
+// of a program, so that for the history it is the same write.
 func (o *operation) again(c *clients, n *world.Node) {
 	if o.read != nil || o.doomed != nil {
 		return
@@ -267,8 +267,7 @@ func (o *operation) again(c *clients, n *world.Node) {
 	})
 }
 
-// wrote notes an acknowledged write. What was written to a key that was deleted meanwhile
-// is gone with it.
+// wrote notes an acknowledged write.
 func (c *clients) wrote(o *operation) {
 	if o.takes {
 		c.History.took(o.key, o.element, o.had, o.began)
