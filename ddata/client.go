@@ -49,7 +49,7 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // become a replica. Where a change must not overlook what was read, as when it removes an element or writes over a
 // content, it begins with v.Merge(read).
 //
-// A value that is [crdt.Replacing], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds
+// A value that is [crdt.Replacer], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds
 // it if the level is that of a majority or above: one round trip more. So what was confirmed is read later, whatever
 // the clocks of the writers say (rule of the register of Attiya, Bar-Noy and Dolev 1995, with several writers).
 //
@@ -58,7 +58,7 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // the change is stored on some nodes and goes on to the others.
 func Update[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency, change func(at crdt.Origin, v T) (T, error)) (T, error) {
 	var after, read T
-	_, replacing := any(after).(crdt.Replacing)
+	_, replacing := any(after).(crdt.Replacer)
 	if replacing = replacing && c.name >= protocol.Majority; replacing {
 		var err error
 		if read, err = Get(ctx, h, key, Majority()); err != nil && !errors.Is(err, ErrNotFound) {

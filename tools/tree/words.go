@@ -28,7 +28,7 @@ var fieldWords string
 // one is checked from the start.
 func unread() []string {
 	return []string{
-		"bench/internal/area", "bench/internal/rig", "cluster/clustertest", "ddata/crdt",
+		"bench/internal/area", "bench/internal/rig", "cluster/clustertest",
 		"examples/post", "examples/presence",
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "machine/meter",
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",
