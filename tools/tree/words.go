@@ -32,7 +32,7 @@ func unread() []string {
 		"examples/post", "examples/presence",
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "machine/meter",
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",
-		"plugins/internal/supervisor", "sharding/internal/control", "sharding/internal/protocol",
+		"plugins/internal/supervisor", "sharding/internal/control",
 		"sharding/internal/simulation", "sharding/internal/survey", "sharding/reminder/internal/remind",
 		"sharding/state/hold", "sharding/state/internal/simulation", "simulation", "tools/internal/acceptance",
 		"tools/internal/command", "tools/internal/picture", "tools/internal/release", "tools/internal/top",

@@ -27,7 +27,7 @@ func (c *Cell) StartFailed(now machine.Instant, e *Entity, why string, out *Acti
 }
 
 // Postpone gives back the message of an OpRun whose processing did not begin,
-// since the node's clock showed no standing. The processing begins after [protocol.Unsuspend] or,
+// since the node's clock showed no standing. The processing begins after [protocol.UnsuspendHosting] or,
 // should the clock show standing again, after a short time.
 func (c *Cell) Postpone(now machine.Instant, e *Entity, out *Actions) {
 	c.entities.postpone(now, e, out)

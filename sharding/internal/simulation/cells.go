@@ -187,7 +187,7 @@ func (c *Cells) ports() runtime.Ports {
 			},
 			Lost:      func(string, string, protocol.Code, string) {},
 			Unsent:    func(int) {},
-			Forgotten: func(_ string, f protocol.Forgotten) { c.ledger.memories.forgotten(f) },
+			Forgotten: func(_ string, f protocol.MemoryLost) { c.ledger.memories.forgotten(f) },
 			Stuck:     func(_ *runtime.Slot, e *cell.Entity) { c.leave(e) },
 			Returned:  func() {},
 		},
@@ -215,7 +215,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case control.Scaled:
 		c.ledger.scaled(c.self, in.Scale)
 	case control.ToShards:
-		if _, c.ended = in.Input.(protocol.Abandon); c.ended {
+		if _, c.ended = in.Input.(protocol.AbandonHosting); c.ended {
 			c.node.Abandon()
 		} else {
 			c.node.ApplyAll(in.Kind, in.Input)

@@ -151,7 +151,7 @@ func (h *hostile) frame(from gossip.NodeID, to *world.Node, home control.Home) [
 	case 1:
 		return wire.AppendAck(nil, protocol.Ack{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
 	case 2:
-		return wire.AppendNeed(nil, protocol.Need{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
+		return wire.AppendNeed(nil, protocol.Nack{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
 	case 3:
 		epoch := home.Epoch
 		epoch.N += 1000

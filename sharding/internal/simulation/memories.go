@@ -134,7 +134,7 @@ func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
 
 // forgotten notes that the memory of an entity is said to be lost (docs/sharding.md, "After `passivate-after` without a
 // message it is dropped").
-func (m *memories) forgotten(f protocol.Forgotten) {
+func (m *memories) forgotten(f protocol.MemoryLost) {
 	m.counts.Lost++
 	if m.snapshots.Whole && f.Loss != protocol.LossIdle {
 		m.ledger.violate("I21: the memory of entity %s is lost in a world where nothing is wrong: %s", f.Entity, f.Loss)

@@ -250,7 +250,7 @@ func (a *archive) emptied(node gossip.NodeID, number string) {
 func (s *storeCalls) Close(remembering.Close) {}
 
 // Ask implements [runtime.StoreCalls], as do the next two.
-func (s *storeCalls) Ask(t protocol.Take) {
+func (s *storeCalls) Ask(t protocol.ExportRequest) {
 	s.cells.out.Add(control.ImportQuestion{Kind: s.cells.kind, Take: t})
 }
 
