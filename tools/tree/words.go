@@ -33,8 +33,8 @@ func unread() []string {
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "machine/meter",
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",
 		"plugins/internal/supervisor", "sharding/internal/control",
-		"sharding/internal/simulation", "sharding/reminder/internal/remind",
-		"sharding/state/hold", "sharding/state/internal/simulation", "simulation", "tools/internal/acceptance",
+		"sharding/internal/simulation",
+		"sharding/state/internal/simulation", "simulation", "tools/internal/acceptance",
 		"tools/internal/command", "tools/internal/picture", "tools/internal/release", "tools/internal/top",
 		"transport/internal/tcp", "transport/mutual",
 	}
