@@ -34,7 +34,7 @@ func unread() []string {
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",
 		"plugins/internal/supervisor", "sharding/internal/control",
 		"sharding/internal/simulation",
-		"sharding/state/internal/simulation", "simulation", "tools/internal/acceptance",
+		"simulation", "tools/internal/acceptance",
 		"tools/internal/command", "tools/internal/picture", "tools/internal/release", "tools/internal/top",
 		"transport/internal/tcp", "transport/mutual",
 	}
