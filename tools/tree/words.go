@@ -33,7 +33,6 @@ func unread() []string {
 		"gateway/internal/simulation", "internal/acceptance/auditor", "internal/acceptance/cmd/bank-demo", "machine/meter",
 		"machine/wire", "membership/internal/protocol", "membership/membershipsim", "membership/membershipsim/scenario",
 		"plugins/internal/supervisor", "sharding/internal/control",
-		"sharding/internal/simulation",
 		"simulation", "tools/internal/acceptance",
 		"tools/internal/command", "tools/internal/picture", "tools/internal/release", "tools/internal/top",
 		"transport/internal/tcp", "transport/mutual",
