@@ -49,7 +49,7 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // become a replica. Where a change must not overlook what was read, as when it removes an element or writes over a
 // content, it begins with v.Merge(read).
 //
-// A value that is [crdt.Replacing], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds
+// A value that is [crdt.Replacer], as an [crdt.LWWRegister], is given to change as a majority of the replicas holds
 // it if the level is that of a majority or above: one round trip more. So what was confirmed is read later, whatever
 // the clocks of the writers say (rule of the register of Attiya, Bar-Noy and Dolev 1995, with several writers).
 //
@@ -58,8 +58,8 @@ func Get[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency
 // the change is stored on some nodes and goes on to the others.
 func Update[T crdt.Value[T]](ctx context.Context, h Host, key Key[T], c Consistency, change func(at crdt.Origin, v T) (T, error)) (T, error) {
 	var after, read T
-	_, replacing := any(after).(crdt.Replacing)
-	if replacing = replacing && c.strength >= protocol.Majority; replacing {
+	_, replacing := any(after).(crdt.Replacer)
+	if replacing = replacing && c.name >= protocol.Majority; replacing {
 		var err error
 		if read, err = Get(ctx, h, key, Majority()); err != nil && !errors.Is(err, ErrNotFound) {
 			return after, unread(key.name, err)
@@ -170,7 +170,7 @@ func (r *Replicator) read(ctx context.Context, g *group, key string, c Consisten
 			}
 			return found, false, nil
 		}
-		level, own = protocol.Level{Strength: protocol.Count, N: 1}, true
+		level, own = protocol.Level{Name: protocol.Count, N: 1}, true
 	}
 	call := r.calls.begin(g, key)
 	defer call.end()
@@ -299,13 +299,13 @@ func (r *Replicator) updateFrom(ctx context.Context, g *group, key string, typ c
 	}
 }
 
-// updateAway changes a key through a replica: it borrows the value, changes it here in the
+// updateAway changes a key through a replica: it fetches the value, changes it here in the
 // name of the replica, and asks the replica to store the delta. Again says that nothing is
 // stored anywhere, since the value has changed meanwhile or the replica did not hold it any more.
 func (r *Replicator) updateAway(ctx context.Context, g *group, key string, typ crdt.Type, c Consistency, change func(crdt.Origin, any) (any, error)) (again bool, err error) {
 	call := r.calls.begin(g, key)
 	defer call.end()
-	b, err := call.borrow(ctx)
+	b, err := call.fetch(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -332,10 +332,10 @@ func (r *Replicator) updateAway(ctx context.Context, g *group, key string, typ c
 	}
 }
 
-// borrow asks a replica for the entry of the key.
-func (c *call) borrow(ctx context.Context) (protocol.Borrowed, error) {
-	answer, _, err := c.ask(ctx, protocol.BorrowKey{Op: c.op, Group: c.group.index, Key: c.key, Limit: limitOf(ctx)})
-	b, ok := answer.(protocol.Borrowed)
+// fetch asks a replica for the entry of the key.
+func (c *call) fetch(ctx context.Context) (protocol.FetchResult, error) {
+	answer, _, err := c.ask(ctx, protocol.FetchEntry{Op: c.op, Group: c.group.index, Key: c.key, Limit: limitOf(ctx)})
+	b, ok := answer.(protocol.FetchResult)
 	if d, done := answer.(protocol.Done); done {
 		b.Verdict, b.Missing = d.Verdict, d.Missing
 	}
@@ -357,8 +357,8 @@ func (c *call) borrow(ctx context.Context) (protocol.Borrowed, error) {
 // errNoHome is the cause when no replica has answered in time.
 var errNoHome = errors.New("no replica that holds the key has answered")
 
-// changed runs an update function on a borrowed entry and returns what it has added.
-func (r *Replicator) changed(key string, typ crdt.Type, b protocol.Borrowed, change func(crdt.Origin, any) (any, error)) (delta any, changed bool, err error) {
+// changed runs an update function on a fetched entry and returns what it has added.
+func (r *Replicator) changed(key string, typ crdt.Type, b protocol.FetchResult, change func(crdt.Origin, any) (any, error)) (delta any, changed bool, err error) {
 	before := typ.Zero()
 	if b.Entry != nil {
 		e, err := present(key, b.Entry, typ)

@@ -20,11 +20,11 @@ import (
 // The replicas are those that count for the key, of which this node may be one. A level
 // that asks for more than there are means all of them.
 type Consistency struct {
-	strength protocol.Strength
-	n        int
-	extra    int
-	minCap   int
-	fault    string // The option that no level can have, "" for none.
+	name   protocol.LevelName
+	n      int
+	extra  int
+	minCap int
+	fault  string // The option that no level can have, "" for none.
 }
 
 // Local waits for no other node. On a node that does not hold the key it waits for one
@@ -33,7 +33,7 @@ func Local() Consistency { return Consistency{} }
 
 // From reads from n replicas, this node's included, and returns what they hold together.
 // N is at least 1.
-func From(n int) Consistency { return Consistency{strength: protocol.Count, n: n} }
+func From(n int) Consistency { return Consistency{name: protocol.Count, n: n} }
 
 // To writes to n replicas, this node's included. N is at least 1.
 func To(n int) Consistency { return From(n) }
@@ -41,7 +41,7 @@ func To(n int) Consistency { return From(n) }
 // Majority reads from, or writes to, more than half of the replicas: what a majority has
 // confirmed is in the answer of each later majority read, whatever minority fails.
 func Majority(with ...MajorityOption) Consistency {
-	c := Consistency{strength: protocol.Majority}
+	c := Consistency{name: protocol.Majority}
 	for _, o := range with {
 		o(&c)
 	}
@@ -70,11 +70,11 @@ func (c *Consistency) refuse(option string, n int) {
 }
 
 // All reads from, or writes to, all replicas.
-func All() Consistency { return Consistency{strength: protocol.All} }
+func All() Consistency { return Consistency{name: protocol.All} }
 
 // String returns the level in words.
 func (c Consistency) String() string {
-	switch c.strength {
+	switch c.name {
 	case protocol.Count:
 		return fmt.Sprintf("%d replicas", c.n)
 	case protocol.Majority:
@@ -94,17 +94,17 @@ func (c Consistency) String() string {
 }
 
 // local reports whether the level waits for nobody.
-func (c Consistency) local() bool { return c.strength <= protocol.Local }
+func (c Consistency) local() bool { return c.name <= protocol.Local }
 
 // level returns the level as the machine knows it.
 func (c Consistency) level() protocol.Level {
-	return protocol.Level{Strength: max(c.strength, protocol.Local), N: c.n, Extra: c.extra, MinCap: c.minCap}
+	return protocol.Level{Name: max(c.name, protocol.Local), N: c.n, Extra: c.extra, MinCap: c.minCap}
 }
 
 // validate returns an error for a level with a number below 1.
 func (c Consistency) validate() error {
 	switch {
-	case c.strength == protocol.Count && c.n < 1:
+	case c.name == protocol.Count && c.n < 1:
 		return fmt.Errorf("%w: %d replicas, at least one is needed", ErrConsistency, c.n)
 	case c.fault != "":
 		return fmt.Errorf("%w: a majority with %s, the number is at least 1", ErrConsistency, c.fault)

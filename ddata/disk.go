@@ -123,7 +123,7 @@ func (d *disk) loadGroup(ctx context.Context, g *group) error {
 
 // finish writes what a machine leaves to be written. Without it the next start takes the end of
 // this node for a crash.
-func (d *disk) finish(last []protocol.Persist) {
+func (d *disk) finish(last []protocol.WriteBatch) {
 	ctx, cancel := context.WithTimeout(d.r.ctx, protocol.DefaultTiming().Store)
 	defer cancel()
 	for _, p := range last {
@@ -136,7 +136,7 @@ func (d *disk) finish(last []protocol.Persist) {
 // call carries out what the machine wants of the store, on a goroutine of the driver for calls.
 func (d *disk) call(ctx context.Context, _ string, c machine.Call) (any, error) {
 	switch r := c.Request.(type) {
-	case protocol.Persist:
+	case protocol.WriteBatch:
 		return nil, d.persist(ctx, r)
 	case protocol.RenewID:
 		return d.renew(ctx, r.Of)
@@ -159,7 +159,7 @@ func (d *disk) renew(ctx context.Context, of protocol.ReplicaID) (protocol.Repli
 
 // persist writes a batch. A group has one call at a time; the store gathers the calls of
 // several groups.
-func (d *disk) persist(ctx context.Context, p protocol.Persist) error {
+func (d *disk) persist(ctx context.Context, p protocol.WriteBatch) error {
 	b := store.Batch{Group: p.Group, Meta: wire.AppendMeta(nil, p.Meta), Drop: p.Drop, Wipe: p.Wipe, Aside: p.Aside}
 	for _, e := range p.Entries {
 		value, err := wire.AppendRecord(nil, e)

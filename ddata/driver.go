@@ -78,7 +78,7 @@ func (s *inspectedMachine) Step(now machine.Now, in machine.Input, out *machine.
 		for _, g := range s.r.groups {
 			g.spreading.Store(false)
 			if g.owed.Load() && g.owed.Swap(false) {
-				s.m.Step(now, protocol.Spread{Group: g.index}, out)
+				s.m.Step(now, protocol.SendDeltas{Group: g.index}, out)
 			}
 		}
 	}
@@ -128,15 +128,15 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 	switch e := e.(type) {
 	case protocol.Done:
 		r.calls.answer(e.Op, e)
-	case protocol.Borrowed:
+	case protocol.FetchResult:
 		r.calls.answer(e.Op, e)
-	case protocol.Explained:
+	case protocol.Explanation:
 		r.calls.answer(e.Op, e)
-	case protocol.Surveyed:
+	case protocol.SurveyResult:
 		r.calls.answer(e.Op, e)
-	case protocol.Notify:
+	case protocol.KeysChanged:
 		r.hub.changed(e.Keys)
-	case protocol.Wiped:
+	case protocol.DroppedAll:
 		r.hub.wiped(e.N, func(prefix string) bool { return r.keys.within(e.Group, prefix) }, func(key string) bool { return r.keys.of(key) == e.Group })
 	case protocol.Routed:
 		before := r.groups[e.Group].route.Swap(&currentRoute{e.Route, make(chan struct{})})
@@ -145,7 +145,7 @@ func (r *Replicator) other(_ *machine.Component, e machine.Effect) {
 		}
 	case protocol.Alarm:
 		r.alarmed(r.groups[e.Group], e)
-	case protocol.WentOn:
+	case protocol.ContinuedWithoutMajority:
 		r.wentOn(r.groups[e.Group], e)
 	default:
 		machine.Assert(false, "the machine's effects are known", "effect", fmt.Sprintf("%T", e))
@@ -162,7 +162,7 @@ func (r *Replicator) spreadSoon(g *group) {
 	if g.spreading.Load() || g.spreading.Swap(true) {
 		return
 	}
-	if r.handle.Post(protocol.Spread{Group: g.index}) != nil {
+	if r.handle.Post(protocol.SendDeltas{Group: g.index}) != nil {
 		g.owed.Store(true) // The inbox is full: the next timer says it.
 	}
 }

@@ -268,7 +268,7 @@ type outcome struct {
 
 // noQuorum is the error when too few replicas are left.
 func (o *outcome) noQuorum(key string) error {
-	err := NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since, Then: textOfFate(o.Fate)}
+	err := NoQuorumError{Key: key, Answered: o.answered, Missing: o.missing, Since: o.Since, Then: textOfFate(o.Recovery)}
 	if o.Verdict == protocol.HomesLost {
 		return &HomesLostError{err}
 	}

@@ -97,7 +97,7 @@ func (r *Replicator) Explain(ctx context.Context, key string) (Explanation, erro
 	if err != nil {
 		return Explanation{}, fmt.Errorf("ddata: key %q is not explained: %w", key, err)
 	}
-	x, ok := answer.(protocol.Explained)
+	x, ok := answer.(protocol.Explanation)
 	if !ok {
 		return Explanation{}, fmt.Errorf("ddata: key %q: an answer of type %T", key, answer)
 	}
@@ -128,7 +128,7 @@ func (r *Replicator) query(ctx context.Context, c *call, in machine.Input) (any,
 }
 
 // explanation puts what the machine knows of a key into the names that people use.
-func (r *Replicator) explanation(g *group, key string, x protocol.Explained) Explanation {
+func (r *Replicator) explanation(g *group, key string, x protocol.Explanation) Explanation {
 	now, route := time.Now(), g.route.Load().Route
 	e := Explanation{Key: key, Self: r.self.String(), Group: r.groupOf(g, x.Status, now), Here: x.Here, State: "unknown"}
 	sets := map[protocol.ReplicaID][]string{}
@@ -182,7 +182,7 @@ func (e *Explanation) describe(of *table.Entry) {
 
 // consistencyOf is the consistency that a level was made of.
 func consistencyOf(l protocol.Level) Consistency {
-	return Consistency{strength: l.Strength, n: l.N, extra: l.Extra, minCap: l.MinCap}
+	return Consistency{name: l.Name, n: l.N, extra: l.Extra, minCap: l.MinCap}
 }
 
 // stateOf names what has become of a key.
@@ -209,8 +209,8 @@ func ago(now time.Time, d time.Duration) time.Time {
 }
 
 // kept says what keeps a tombstone.
-func kept(route *protocol.Route, x protocol.Explained) string {
-	switch x.Bar {
+func kept(route *protocol.Route, x protocol.Explanation) string {
+	switch x.Tombstone {
 	case protocol.AwaitsGeneration:
 		return "it is of this generation of the set of replicas; the leader begins another one for the next sweep"
 	case protocol.AwaitsChange:

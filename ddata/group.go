@@ -100,7 +100,7 @@ func (r *Replicator) Groups(ctx context.Context) ([]Group, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ddata: the groups of keys are not known: %w", err)
 	}
-	s, ok := answer.(protocol.Surveyed)
+	s, ok := answer.(protocol.SurveyResult)
 	if !ok {
 		return nil, fmt.Errorf("ddata: an answer of type %T", answer)
 	}
@@ -226,15 +226,15 @@ type lossWarning struct {
 const warnFor = 10 * time.Minute
 
 // textOfFate says in words what will or must happen to keys without majorities.
-func textOfFate(f protocol.Fate) string {
+func textOfFate(f protocol.Recovery) string {
 	switch f {
-	case protocol.FateReturn:
+	case protocol.RecoveryReturn:
 		return "they are members: it goes on when they can be reached again, or are removed"
-	case protocol.FateGoOn:
+	case protocol.RecoveryGoOn:
 		return "the keys go on by themselves with what the others hold, as soon as all of those who are left can be reached"
-	case protocol.FateDisks:
+	case protocol.RecoveryDisks:
 		return "start them again with their disks; only if those are lost, let an operator accept the loss (quorate data accept-loss)"
-	case protocol.FateOperator:
+	case protocol.RecoveryOperator:
 		return "they were removed and do not come back: let an operator accept the loss of what only they held (quorate data accept-loss)"
 	default:
 		return "bring them back"
@@ -243,7 +243,7 @@ func textOfFate(f protocol.Fate) string {
 
 // alarmed logs that a group of keys has no majorities, or has them again.
 func (r *Replicator) alarmed(g *group, a protocol.Alarm) {
-	if a.Fate == protocol.FateNone {
+	if a.Recovery == protocol.RecoveryNone {
 		if g.alarm.Swap(nil) != nil {
 			r.log.Info("ddata: the keys have majorities again", "keys", g.name)
 		}
@@ -251,14 +251,14 @@ func (r *Replicator) alarmed(g *group, a protocol.Alarm) {
 	}
 	missing := namesOf(g.route.Load().Route, a.Missing)
 	since := time.Now().Add(-r.node.Clock().Now().Mono.Sub(a.Since)).Round(time.Second)
-	text := fmt.Sprintf("no majority since %v, missing are %s: %s", since.Format(time.RFC3339), list(missing), textOfFate(a.Fate))
+	text := fmt.Sprintf("no majority since %v, missing are %s: %s", since.Format(time.RFC3339), list(missing), textOfFate(a.Recovery))
 	g.alarm.Store(&text)
 	r.log.Warn("ddata: the keys have no majority: no operation at level majority or all, and no change of the set of replicas",
-		"keys", g.name, "since", since, "missing", missing, "then", textOfFate(a.Fate))
+		"keys", g.name, "since", since, "missing", missing, "then", textOfFate(a.Recovery))
 }
 
 // wentOn logs that a group of keys has gone on without replicas, and keeps a warning.
-func (r *Replicator) wentOn(g *group, e protocol.WentOn) {
+func (r *Replicator) wentOn(g *group, e protocol.ContinuedWithoutMajority) {
 	lost := namesOf(g.route.Load().Route, e.Lost)
 	g.wentOn.Store(&lossWarning{time.Now(), "the majority was lost with " + list(lost) + ": the keys go on with what the others held"})
 	r.log.Warn("ddata: the keys go on without a majority that was lost: what only those held is lost", "keys", g.name, "lost", lost)

@@ -97,7 +97,7 @@ func (m *metrics) operated(operation string, c Consistency, began time.Time, err
 
 // wordOfLevel returns a level as the value of an attribute.
 func wordOfLevel(c Consistency) string {
-	switch c.strength {
+	switch c.name {
 	case protocol.Count:
 		return "count"
 	case protocol.Majority:

@@ -209,7 +209,7 @@ func (r *Replicator) build() error {
 	for _, g := range r.groups {
 		cfg.Groups = append(cfg.Groups, protocol.Group{
 			Name: g.name, Role: g.role, Copies: g.copies, Durable: g.durable, Table: g.table, Replica: g.replica, Meta: g.meta, Fresh: g.fresh, ExpireAfter: g.expire, GoOn: r.cfg.LostMajority == lostGoOn,
-			Behind: protocol.Behind{Interval: g.behind, Bytes: r.cfg.WriteBehindBytes},
+			WriteBehind: protocol.WriteBehindBounds{Interval: g.behind, Bytes: r.cfg.WriteBehindBytes},
 		})
 	}
 	r.machine = protocol.New(cfg)

@@ -69,13 +69,13 @@ func ShardsEverywhere(ctx context.Context, h Host, kind string) (ShardCensus, er
 	if r == nil {
 		return ShardCensus{}, noKind(kind)
 	}
-	f, err := s.survey(ctx, survey.Ask{Limit: census.Limit(ctx, census.UsualLimit), Question: survey.Question{Sort: survey.SortShards, Kind: kind}})
+	f, err := s.survey(ctx, survey.Ask{Limit: census.Limit(ctx, census.UsualLimit), Question: survey.Question{Type: survey.TypeShards, Kind: kind}})
 	if err != nil {
 		return ShardCensus{}, err
 	}
 	c := ShardCensus{Self: s.self.String(), Kind: kind, Shards: len(inUse(r)), Nodes: []NodeCensus{}, Missing: missingOf(f.Missing)}
 	hosted := map[protocol.ShardID]bool{}
-	for _, said := range f.Said {
+	for _, said := range f.Answers {
 		if said.Answer.Fault != survey.FaultNone {
 			continue
 		}
@@ -91,7 +91,7 @@ func ShardsEverywhere(ctx context.Context, h Host, kind string) (ShardCensus, er
 	return c, nil
 }
 
-func nodeCensus(said survey.Said) NodeCensus {
+func nodeCensus(said survey.NodeAnswer) NodeCensus {
 	n := NodeCensus{
 		Node: said.Node.String(), Standing: said.Answer.Standing, Drained: said.Answer.Drained, Proxy: said.Answer.Proxy, Shards: []HostedShard{},
 	}
@@ -149,16 +149,16 @@ func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit i
 	if err != nil {
 		return EntityPage{}, err
 	}
-	limit = min(max(limit, 1), survey.MostEntities)
+	limit = min(max(limit, 1), survey.MaxPageEntities)
 	f, err := s.survey(ctx, survey.Ask{
 		Limit:    census.Limit(ctx, census.UsualLimit),
-		Question: survey.Question{Sort: survey.SortEntities, Kind: kind, After: from, Most: uint32(limit)},
+		Question: survey.Question{Type: survey.TypeEntities, Kind: kind, After: from, Most: uint32(limit)},
 	})
 	if err != nil {
 		return EntityPage{}, err
 	}
 	p := EntityPage{Self: s.self.String(), Kind: kind, Entities: []PlacedEntity{}, Missing: missingOf(f.Missing)}
-	all, more := survey.Merge(f.Said, limit)
+	all, more := survey.Merge(f.Answers, limit)
 	for _, e := range all {
 		p.Entities = append(p.Entities, PlacedEntity{
 			EntityInfo{ID: e.At.ID, Shard: int(e.At.Shard.Index()), State: e.State, Since: e.Since, Waiting: int(e.Waiting), Stuck: e.Stuck}, e.Node.String(),
@@ -218,7 +218,7 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 	s := g.r.local
 	limit := time.Now().Add(census.Limit(ctx, tellAllLimit))
 	b := survey.NewBroadcast(survey.Question{
-		Sort: survey.SortTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)),
+		Type: survey.TypeTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)),
 	}, inUse(g.r))
 	for b.Open() > 0 && time.Until(limit) > 0 {
 		parts := b.Next(g.r.census.HomeOf)
@@ -226,7 +226,7 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 		if err != nil {
 			return toldOf(b), err
 		}
-		if b.Took(f); b.Open() > 0 {
+		if b.Answered(f); b.Open() > 0 {
 			if err := asking.Pause(ctx, min(tellAgain, time.Until(limit))); err != nil {
 				return toldOf(b), err
 			}

@@ -154,7 +154,7 @@ func TestAcknowledgementsComeFromTheHome(t *testing.T) {
 		}
 		for _, forged := range [][]byte{
 			wire.AppendAck(nil, protocol.Ack{Kind: "test", Shard: shardOf(id), Base: base, Seq: w.nodes[0].region.Sent(id)}),
-			wire.AppendNeed(nil, protocol.Need{Kind: "test", Shard: shardOf(id), Base: base, Seq: w.nodes[0].region.Sent(id)}),
+			wire.AppendNeed(nil, protocol.Nack{Kind: "test", Shard: shardOf(id), Base: base, Seq: w.nodes[0].region.Sent(id)}),
 		} {
 			s.say(w.nodes[0], forged)
 			liar.say(w.nodes[0], forged)

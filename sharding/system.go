@@ -511,7 +511,7 @@ func (s *System) ports() runtime.Ports {
 			Forged:      s.forgeries.Note,
 			Dropped:     func(why cell.Drop) { s.counters.Dropped[why].Add(1) },
 			Lost:        s.losses.Note,
-			Forgotten: func(kind string, f protocol.Forgotten) {
+			Forgotten: func(kind string, f protocol.MemoryLost) {
 				s.memories.Note(kind, f.Loss.String(), f.Entity, explain.Loss(f.Loss))
 			},
 			Unsent:   func(frames int) { s.counters.Unsent.Add(uint64(frames)) },

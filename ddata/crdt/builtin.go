@@ -3,10 +3,9 @@
 
 package crdt
 
-// Builtin returns the types that a node knows without being told: all of them with texts
-// for keys and elements, sets with numbers, registers of the usual contents, and maps of
-// each sort. The list is short, because every instance is code in every program: a program
-// that uses others adds them with [TypeOf].
+// Builtin returns the types that every node knows: all types of this package with texts for keys and elements, sets
+// also with numbers, registers also with byte slices and numbers, and some maps of values. The list is short, because
+// each instance of a generic type is code in every program: a program that uses others adds them with [TypeOf].
 func Builtin() []Type {
 	return []Type{
 		TypeOf[GCounter](), TypeOf[PNCounter](), TypeOf[Flag](), TypeOf[VersionVector](),

@@ -9,10 +9,9 @@ import (
 	"math"
 )
 
-// The alphabet of all encodings: a version, then unsigned numbers of variable length in
-// their shortest form, and texts with their length. A reader keeps the first error, so that
-// decoders read on without asking after each number; every list is bounded by the bytes
-// that are left before anything is allocated for it.
+// What all encodings consist of: a version, then unsigned numbers of variable length in their shortest form, and texts
+// with their length. A reader keeps the first error, so that decoders need not look for one after each number; and the
+// length of a list is bounded by the bytes that are left, before anything is allocated for it.
 
 // version is the first byte of every encoding.
 const version = 1
@@ -27,7 +26,7 @@ type reader struct {
 	err error
 }
 
-// newReader returns a reader behind the version byte.
+// newReader returns a reader of what comes after the version byte.
 func newReader(b []byte) *reader {
 	r := &reader{b: b}
 	if v := r.byte(); r.err == nil && v != version {
@@ -44,7 +43,7 @@ func (r *reader) fail(format string, args ...any) {
 	r.b = nil
 }
 
-// end returns the error of the reading, which trailing bytes are too.
+// end returns the first error; bytes that are left are an error too.
 func (r *reader) end() error {
 	if len(r.b) > 0 {
 		r.fail("%d bytes behind the value", len(r.b))
@@ -62,7 +61,7 @@ func (r *reader) byte() byte {
 	return c
 }
 
-// uint reads a number of at most most.
+// uint reads a number, which is refused if it is above most.
 func (r *reader) uint(most uint64) uint64 {
 	x, n := binary.Uvarint(r.b)
 	switch {
@@ -90,7 +89,7 @@ func (r *reader) count(least int) int {
 	return int(n)
 }
 
-// bytes reads a text, which is still part of the input.
+// bytes reads a text with its length. The result is part of the input.
 func (r *reader) bytes() []byte {
 	n := r.count(1)
 	b := r.b[:n:n]

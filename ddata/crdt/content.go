@@ -12,11 +12,10 @@ import (
 	"reflect"
 )
 
-// The contents of registers may be of more types than keys, because nothing is sorted by
-// them. What cannot be encoded is found when it is encoded: Go has no constraint that
-// says "a basic type, or one with these methods".
+// The contents of registers. They may be of more types than keys, because nothing is sorted by them. A type that has no
+// encoding is refused when a value is encoded: Go has no constraint "a basic type, or one with these methods".
 
-// content is the encoding of one V.
+// appendContent appends the encoding of a content.
 func appendContent[V any](dst []byte, v V) ([]byte, error) {
 	switch x := any(v).(type) {
 	case string:
@@ -92,7 +91,7 @@ func readContent[V any](r *reader) (v V) {
 	return v
 }
 
-// contentName returns the name of a basic type, or what the type itself or Go calls it.
+// contentName returns the name of a type of contents: the result of its method TypeName, or its name in Go.
 func contentName[V any]() string {
 	var v V
 	if t, ok := any(v).(interface{ TypeName() string }); ok {
@@ -111,7 +110,7 @@ func contentName[V any]() string {
 	return t.String()
 }
 
-// contentSize returns about what a content takes beyond the Go value itself.
+// contentSize returns about how many bytes of memory a content takes beyond the Go value itself.
 func contentSize[V any](v V) int {
 	switch x := any(v).(type) {
 	case string:
@@ -125,52 +124,51 @@ func contentSize[V any](v V) int {
 	return 0
 }
 
-// owned returns a content that its caller may not change any more.
-func owned[V any](v V) V {
+// ownedCopy returns a content that shares no memory which the caller may change.
+func ownedCopy[V any](v V) V {
 	if b, ok := any(v).([]byte); ok {
 		return any(bytes.Clone(b)).(V)
 	}
 	return v
 }
 
-// lesser reports whether the encoding of a comes before that of b. It is asked only when
-// nothing else tells them apart.
-func lesser[V any](a, b V) bool {
+// encodesBefore reports whether the encoding of a sorts before that of b. It decides between contents that differ in
+// nothing else.
+func encodesBefore[V any](a, b V) bool {
 	x, _ := appendContent(nil, a)
 	y, _ := appendContent(nil, b)
 	return bytes.Compare(x, y) < 0
 }
 
-// held is a content as a part of a value.
-type held[V any] struct{ v V }
+// contentPart makes a content the payload of a fact.
+type contentPart[V any] struct{ v V }
 
-func (h held[V]) appendTo(dst []byte) ([]byte, error) { return appendContent(dst, h.v) }
+func (h contentPart[V]) appendTo(dst []byte) ([]byte, error) { return appendContent(dst, h.v) }
 
-func (h held[V]) readFrom(r *reader) held[V] { return held[V]{readContent[V](r)} }
+func (h contentPart[V]) readFrom(r *reader) contentPart[V] { return contentPart[V]{readContent[V](r)} }
 
-func (h held[V]) size() int { return contentSize(h.v) }
+func (h contentPart[V]) size() int { return contentSize(h.v) }
 
-// stamped is a content with the time and the origin of its writing.
-type stamped[V any] struct {
+// timedContent is a content with the time and the origin of its writing.
+type timedContent[V any] struct {
 	at   Origin
 	time int64
 	v    V
 }
 
-// wins reports whether a was written later than b: by the time, then by the lower origin.
-// Two contents of one time and origin come of an origin that was used twice; the lesser
-// encoding makes all replicas choose alike even then.
-func (a stamped[V]) wins(b stamped[V]) bool {
+// wins reports whether a counts as written later than b: by its time or, at the same time, by its lower origin. If both
+// are the same, an origin was used by two processes; all replicas then choose by the encodings.
+func (a timedContent[V]) wins(b timedContent[V]) bool {
 	switch {
 	case a.time != b.time:
 		return a.time > b.time
 	case a.at != b.at:
 		return a.at < b.at
 	}
-	return lesser(a.v, b.v)
+	return encodesBefore(a.v, b.v)
 }
 
-// after returns the time of a write after one at time before: now, if that is later.
+// after returns the time of a write that replaces one at time before: now, or at least one more than before.
 func after(now, before int64) int64 {
 	if now <= before && before < math.MaxInt64 {
 		return before + 1
@@ -178,15 +176,15 @@ func after(now, before int64) int64 {
 	return max(now, before)
 }
 
-func (a stamped[V]) appendTo(dst []byte) ([]byte, error) {
+func (a timedContent[V]) appendTo(dst []byte) ([]byte, error) {
 	dst = binary.AppendVarint(binary.AppendUvarint(dst, uint64(a.at)), a.time)
 	return appendContent(dst, a.v)
 }
 
-func (a stamped[V]) readFrom(r *reader) stamped[V] {
+func (a timedContent[V]) readFrom(r *reader) timedContent[V] {
 	a.at, a.time = Origin(r.uint(math.MaxUint64)), r.int()
 	a.v = readContent[V](r)
 	return a
 }
 
-func (a stamped[V]) size() int { return contentSize(a.v) }
+func (a timedContent[V]) size() int { return contentSize(a.v) }

@@ -8,12 +8,11 @@ import (
 	"math"
 )
 
-// The state of counters and version vectors: for each origin how much it has counted up
-// and down, of which the join is the maximum of each (Shapiro et al. 2011, section 3.1).
+// The state of counters and version vectors: for each origin how much it has counted up and down; the join is the
+// maximum of each amount (Shapiro et al. 2011, section 3.1).
 //
-// A million counters are a usual load, therefore the state is one allocation: the
-// slice of entries points into the same object as long as there are few. Which entries
-// are part of the pending delta is a flag in the amounts themselves.
+// A program may well have a million counters, so the state is one allocation: as long as there are few entries, their
+// slice points into the same object. Whether an amount is part of the pending delta is a flag in the amount itself.
 
 // pending is set in an amount that a mutator has changed since the value was settled.
 const pending = 1 << 63
@@ -134,7 +133,7 @@ func bounded(a, b uint64) uint64 {
 	return a + b
 }
 
-// merge returns the maximum of each amount, settled. It returns c itself if that says it.
+// merge returns the maximum of each amount, settled: c itself, if it has no flags and is that.
 func (c *counts) merge(o *counts) *counts {
 	a, b := c.all(), o.all()
 	if c.covers(o) {
@@ -186,8 +185,7 @@ func (c *counts) covers(o *counts) bool {
 	return true
 }
 
-// delta returns the entries with pending amounts. The other amount of such an entry is
-// left out, because it may be known already.
+// delta returns the pending amounts. If only one amount of an entry is pending, the other one is left out.
 func (c *counts) delta() *counts {
 	n := 0
 	for _, e := range c.all() {
@@ -258,7 +256,7 @@ func (c *counts) sums() (up, down uint64) {
 	return up, down
 }
 
-// size is what the counts take in memory: the slice's header and the entries.
+// size returns how many bytes of memory the counts take: the header of the slice and the entries.
 func (c *counts) size() int {
 	if c == nil {
 		return 8
@@ -266,8 +264,8 @@ func (c *counts) size() int {
 	return 8 + 24 + 24*cap(c.entries)
 }
 
-// append appends the entries: how many, then for each its origin as the distance to the
-// one before, and its amounts; those counted down only with both.
+// append appends the entries: how many there are, then for each its origin, as the difference from the one before, and
+// its amounts; the amounts counted down only if both is set.
 func (c *counts) append(dst []byte, both bool) []byte {
 	dst = binary.AppendUvarint(append(dst, version), uint64(len(c.all())))
 	last := Origin(0)

@@ -1,9 +1,8 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdt has replicated data types: values that any replica may change without
-// asking another, and that say the same everywhere once the replicas have heard of the same
-// changes, in whatever order and however often.
+// Package crdt has replicated data types: values that any replica may change without asking another one, and that are
+// equal everywhere once all replicas have merged the same changes, in whatever order and however often.
 //
 // A value is changed by mutators, which return the new value and remember in it what they
 // have added, its delta. A replica keeps the settled value and sends the delta to others,
@@ -26,13 +25,11 @@
 //
 // # Life cycle
 //
-// The zero value of each type is bottom, ready for use. Whoever changes values has an
-// [Origin] of its own. It is one for each life of a process, and for each life of a value:
-// who drops a value and starts it anew, while another replica may still have the old one,
-// does so under another origin, or the new events have the names of old ones and are taken
-// for them. When an origin will never change anything again, and all replicas hold the
-// same of it, Retire folds it into origin zero, so that values do not grow with the
-// number of processes that have ever been.
+// The zero value of each type is bottom, ready for use. Each process that changes values has an [Origin] of its own,
+// which no later process uses again. A process also takes another origin for a value that it has dropped and begins
+// again while another replica may still have the old one: under the same origin, new events would be numbered like old
+// ones and taken for them. When an origin will never change anything again, and all replicas hold the same of it,
+// Retire folds it into origin zero, so that values do not grow with the number of processes that there have ever been.
 //
 // # Concurrency
 //
@@ -42,27 +39,25 @@
 //
 // # Guarantees
 //
-//   - Merge is commutative, associative and idempotent, and mutators only go up, so replicas
-//     that have heard of the same changes hold the same, byte for byte when encoded.
-//   - Deltas merge in any order, twice, and with others missing between them. That is more
-//     than the causal order that the papers ask for; a replica that has missed a delta
-//     reads a value that may lack it, but merges nothing wrong. Joins of deltas are deltas.
-//   - A decoder takes any bytes. What is no canonical encoding is refused with an error that
-//     wraps [ErrMalformed], and memory stays in proportion to the bytes.
+//   - Merge is commutative, associative and idempotent, and mutators only go up in the order of values. So replicas
+//     that have merged the same changes hold equal values, byte for byte when encoded.
+//   - Deltas may be merged in any order, twice, and with others missing between them: the causal order that the papers
+//     ask for is not needed. A replica that has missed a delta reads a value that may lack it, and merges later ones
+//     rightly. The join of deltas is a delta.
+//   - A decoder takes any bytes. It refuses all but canonical encodings with an error that wraps [ErrMalformed], and
+//     takes memory in proportion to the bytes.
 //   - A change to a large value copies a path of a tree, not the value: an element is added
 //     to ten thousand for some 2 KB, and its delta is what the element takes and some ten
 //     bytes.
 //
 // # Non-guarantees
 //
-//   - Nothing here is a lock, a limit or a unique name: replicas that cannot hear each other
-//     both go on. A counter that must stay above zero needs more than a PNCounter.
-//   - A removal tells what it takes back by numbers, not by elements. Merging the delta of
-//     a removal reads the whole value, once, however many removals it holds.
+//   - Nothing here is a lock, a limit or a unique name: replicas that cannot reach each other both go on. A counter
+//     that must stay above zero needs more than a PNCounter.
+//   - The delta of a removal names what it removes by the numbers of events, and not by elements. So merging it reads
+//     the whole value, once, however many removals it holds.
 //   - What a removal does to a counter in a map, and to values of a user's own, is weaker
 //     than what it does to sets, see [ORMap] and [PNCounterMap].
-//   - Merge drops pending deltas: a value that was merged by an update tells others only
-//     what mutators do to it afterwards.
-//   - A decoder believes what is well formed. A peer that lies about what an origin has
-//     counted is believed.
+//   - Merge drops pending deltas: the delta of a merged value has only what mutators do to it afterwards.
+//   - A decoder checks the form of a value, and cannot tell whether a peer lies about what an origin has counted.
 package crdt

@@ -10,14 +10,13 @@ import (
 	"sort"
 )
 
-// Causal contexts: which events a value has seen. An event is named by a dot, its origin
-// and its number there. A context is the version vector of what is known without a gap
-// and the cloud of dots beyond it (Almeida et al. 2018, section 7.1), both kept as one
-// sorted list of ranges: a range that begins at 1 is an entry of the vector, any other
-// is a piece of the cloud, and pieces that come to touch become one.
+// Causal contexts: which events a value has seen. An event is named by a dot: its origin, and its number there. A
+// context is a version vector of the events that are known without a gap, and a cloud of dots beyond them (Almeida et
+// al. 2018, section 7.1). Both are kept as one sorted list of spans: a span that begins at 1 is an entry of the vector,
+// any other one is part of the cloud, and spans that touch become one.
 //
-// Because the cloud is kept, deltas may arrive in any order, twice, and with gaps: no
-// delta needs the ones before it, which is stronger than causal delivery.
+// Because of the cloud, deltas may arrive in any order, twice, and with gaps: no delta needs the ones before it, so
+// that causal delivery is not needed.
 
 // dot names one event. Its number is 1 or more.
 type dot struct {
@@ -44,7 +43,7 @@ type dots []span
 
 // has reports whether the set holds a dot.
 func (s dots) has(d dot) bool {
-	if len(s) <= 4 { // The contexts of deltas, which are asked for each fact of a large value.
+	if len(s) <= 4 { // As in the contexts of deltas, which are searched for each fact of a large value.
 		for i := range s {
 			if s[i].at == d.at && s[i].lo <= d.n && d.n <= s[i].hi {
 				return true
@@ -78,8 +77,7 @@ func dotsOf(list []dot) dots {
 	return s
 }
 
-// push appends a span that begins at the end of the set or behind it. The set must not be
-// shared yet.
+// push adds a span that does not begin before the last one of the set. The set must not be shared yet.
 func (s dots) push(x span) dots {
 	if i := len(s) - 1; i >= 0 && s[i].at == x.at && x.lo <= s[i].hi+1 {
 		s[i].hi = max(s[i].hi, x.hi)
@@ -157,12 +155,13 @@ func (s dots) origins() []Origin {
 	return all
 }
 
-// renaming says under which dots of origin zero the events of retired origins go on.
+// renaming gives new names to the events of retired origins: to an origin belongs the number after which its events are
+// numbered in origin zero.
 type renaming map[Origin]uint64
 
-// retire returns the set after the origins that are gone have become part of origin
-// zero, one behind the other in ascending order, and the renaming; nil if there are none.
-// Numbers that are missing count as seen: no replica has their events, so none will come.
+// retire returns the set after the origins that are gone have become part of origin zero, one after the other in
+// ascending order, and the renaming; nil if there are none. Events that the set lacks below the last one of such an
+// origin count as seen: no replica has them, so that none will come.
 func (s dots) retire(gone func(Origin) bool) (dots, renaming) {
 	var names renaming
 	base := s.last(0)
@@ -196,8 +195,8 @@ func (r renaming) of(d dot) dot {
 	return d
 }
 
-// append appends the set: how many origins, then for each its distance to the one before,
-// how many spans, and for each the gap before it and its length less one.
+// append appends the set: how many origins there are, then for each its difference from the one before and the number
+// of its spans, and for each span the gap before it and its length less one.
 func (s dots) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(s.origins())))
 	last := Origin(0)
@@ -219,8 +218,8 @@ func (s dots) append(dst []byte) []byte {
 	return dst
 }
 
-// spans returns how many spans the set has that comes next, as far as it can be read: it is of use for the length of a
-// list.
+// spans counts the spans of the set that comes next, as far as it can be read, without going on: it is for the capacity
+// of a list.
 func (r *reader) spans() (all int) {
 	ahead := reader{b: r.b}
 	for range ahead.count(4) {
@@ -266,7 +265,7 @@ func (r *reader) dots() dots {
 	return s
 }
 
-// table names origins by their place in a context, as encodings do.
+// table is how the encoding of a value writes dots: by the place of the origin in the context of the value.
 type table struct {
 	context dots
 	origins []Origin

@@ -8,24 +8,22 @@ import (
 	"slices"
 )
 
-// The state under every type with removal: a dot store (Almeida et al. 2018, section 7.2).
-// A fact is what one event has said about one key, and lives until a later event that has
-// seen it takes it back. The join keeps a fact that both sides have, and one that one side
-// has and the other has never seen; a fact that one side has and the other has seen but
-// has no more was taken back. That is all there is to "add wins": a removal takes back
-// what it has seen, and no more.
+// The state of every type with removal: a dot store (Almeida et al. 2018, section 7.2). A fact is what one event has
+// added at one key, and stays until a later event that has seen it removes it. The join keeps a fact that both sides
+// have, and one that one side has and the other side has not seen; a fact that one side has, and the other has seen but
+// does not have, was removed. So "add wins": a removal removes what it has seen, and nothing else.
 //
-// In the file: the store and its one mutator (change), the join with its short way for
-// small deltas, retirement, and the encoding.
+// In the file: the store and its one mutator (apply), the join, which is faster for small deltas, retirement, and the
+// encoding.
 
-// part is something that can be encoded as a part of a value.
+// part is something that can be encoded as part of a value.
 type part[T any] interface {
 	appendTo(dst []byte) ([]byte, error)
 	readFrom(r *reader) T
 	size() int // Bytes of memory beyond the Go value itself.
 }
 
-// sortKey is what facts are about.
+// sortKey is what facts belong to, and are sorted by.
 type sortKey[K any] interface {
 	compareKey(o K) int
 	appendKey(dst []byte) []byte
@@ -33,8 +31,8 @@ type sortKey[K any] interface {
 	size() int
 }
 
-// fact is what the event of a dot says about a key. The payload comes first, because an
-// empty one at the end would cost eight bytes.
+// fact is what an event, named by its dot, has added at a key. The payload is the first field, because an empty one at
+// the end would cost eight bytes.
 type fact[K sortKey[K], P part[P]] struct {
 	payload P
 	key     K
@@ -48,23 +46,22 @@ func (f fact[K, P]) compare(o *fact[K, P]) int {
 	return f.dot.compare(o.dot)
 }
 
-// facts is a dot store with its context. Every dot of the store is in the context. Facts
-// that are part of another value have the context of that value, and none of their own.
-// They never change.
+// facts is a dot store with its context. Every dot of the store is in the context. Facts that are part of another value
+// share its context, and have none of their own. Facts never change once they are shared.
 type facts[K sortKey[K], P part[P]] struct {
 	context dots
 	tree    tree[fact[K, P]]
-	keys    int          // How many keys there are facts about.
+	keys    int          // How many keys have facts.
 	pending *facts[K, P] // The pending delta; nil if there is none.
 }
 
-// at calls yield for the facts about one key.
+// at calls yield for the facts at a key, until it returns false.
 func (f *facts[K, P]) at(key K, yield func(*fact[K, P]) bool) {
 	f.tree.scan(func(x *fact[K, P]) bool { return x.key.compareKey(key) < 0 },
 		func(x *fact[K, P]) bool { return x.key.compareKey(key) == 0 && yield(x) })
 }
 
-// has reports whether there is a fact about a key.
+// has reports whether there is a fact at a key.
 func (f *facts[K, P]) has(key K) bool {
 	found := false
 	f.at(key, func(*fact[K, P]) bool {
@@ -74,7 +71,7 @@ func (f *facts[K, P]) has(key K) bool {
 	return found
 }
 
-// about returns the facts about one key, everything those about all.
+// about returns the facts at a key, all those at all keys.
 func (f *facts[K, P]) about(key K) []fact[K, P] {
 	var all []fact[K, P]
 	f.at(key, func(x *fact[K, P]) bool {
@@ -84,7 +81,7 @@ func (f *facts[K, P]) about(key K) []fact[K, P] {
 	return all
 }
 
-func (f *facts[K, P]) everything() []fact[K, P] {
+func (f *facts[K, P]) all() []fact[K, P] {
 	all := make([]fact[K, P], 0, f.tree.size())
 	f.tree.each(func(x *fact[K, P]) bool {
 		all = append(all, *x)
@@ -93,8 +90,8 @@ func (f *facts[K, P]) everything() []fact[K, P] {
 	return all
 }
 
-// firsts calls yield for the first fact of each key in order.
-func (f *facts[K, P]) firsts(yield func(*fact[K, P]) bool) {
+// eachKey calls yield for the first fact of each key in order.
+func (f *facts[K, P]) eachKey(yield func(*fact[K, P]) bool) {
 	var last *fact[K, P]
 	f.tree.each(func(x *fact[K, P]) bool {
 		if last != nil && last.key.compareKey(x.key) == 0 {
@@ -120,9 +117,9 @@ func (f *facts[K, P]) remove(x fact[K, P]) {
 	}
 }
 
-// change is the only mutator: it takes facts back, says new ones, whose dots are new, and
-// remembers both in the pending delta.
-func (f *facts[K, P]) change(back []fact[K, P], say ...fact[K, P]) *facts[K, P] {
+// apply is the only mutator: it removes the facts in back, adds those in say, whose dots are new, and adds both to the
+// pending delta.
+func (f *facts[K, P]) apply(back []fact[K, P], say ...fact[K, P]) *facts[K, P] {
 	if len(back)+len(say) == 0 {
 		return f
 	}
@@ -160,7 +157,7 @@ func (f *facts[K, P]) merge(o *facts[K, P]) *facts[K, P] {
 	if a.tree.size() < b.tree.size() {
 		a, b = b, a
 	}
-	n := a.joined(b, a.context, b.context, a.reach(b))
+	n := a.joinUnder(b, a.context, b.context, a.reach(b))
 	context := f.context.join(o.context)
 	if n.tree == f.tree && f.context.covers(o.context) {
 		return f.settled()
@@ -168,37 +165,36 @@ func (f *facts[K, P]) merge(o *facts[K, P]) *facts[K, P] {
 	return &facts[K, P]{context: context, tree: n.tree, keys: n.keys}
 }
 
-// small reports whether a store is so much smaller than another that it is joined fact by
-// fact.
+// small reports whether a store of a facts is so much smaller than one of of facts that it is joined fact by fact.
 func small(a, of int) bool { return a <= of/8 }
 
-// reach says how much of the larger side of a join has to be read. A removal is known by
-// its dots alone, and stores are not sorted by dots: what the smaller side has taken back
-// is looked for at the keys it speaks of, and everywhere else only if it is not there.
+// reach says how much of the larger side of a join has to be read. A removal consists of dots alone, and stores are not
+// sorted by dots: what the smaller side has removed is looked for at the keys of that side, and everywhere else only if
+// it is not all there.
 type reach int
 
 const (
-	atKeys     reach = iota // Facts about the same keys.
-	inKids                  // In maps, all facts of the values at the same keys.
+	atKeys     reach = iota // Facts at the same keys.
+	inChildren              // In maps, all facts of the values at the same keys.
 	everywhere              // All facts.
 )
 
-// reach returns how far a join with a store that is not larger must reach.
+// reach returns how much of this store a join with another one reads, which is not larger.
 func (f *facts[K, P]) reach(o *facts[K, P]) reach {
-	if small(o.tree.size(), f.tree.size()) && !unexplained(f.explained(o, f.context, o.context, nil), f.context, o.context) {
+	if small(o.tree.size(), f.tree.size()) && !hasFurther(f.explained(o, f.context, o.context, nil), f.context, o.context) {
 		return atKeys
 	}
 	return everywhere
 }
 
-// unexplained reports whether two contexts have dots in common other than the given.
-func unexplained(list []dot, mine, theirs dots) bool {
+// hasFurther reports whether two contexts have dots in common that are not in a list.
+func hasFurther(list []dot, mine, theirs dots) bool {
 	slices.SortFunc(list, dot.compare)
 	return uint64(len(slices.Compact(list))) < mine.common(theirs)
 }
 
-// explained appends the dots in both contexts that are of facts of o, or of facts of f
-// about keys of o.
+// explained appends those dots in both contexts whose facts are in o, or in f at keys of o: a join finds them at these
+// keys.
 func (f *facts[K, P]) explained(o *facts[K, P], mine, theirs dots, list []dot) []dot {
 	o.tree.each(func(x *fact[K, P]) bool {
 		if mine.has(x.dot) {
@@ -206,7 +202,7 @@ func (f *facts[K, P]) explained(o *facts[K, P], mine, theirs dots, list []dot) [
 		}
 		return true
 	})
-	o.firsts(func(x *fact[K, P]) bool {
+	o.eachKey(func(x *fact[K, P]) bool {
 		f.at(x.key, func(y *fact[K, P]) bool {
 			if theirs.has(y.dot) {
 				list = append(list, y.dot)
@@ -218,20 +214,20 @@ func (f *facts[K, P]) explained(o *facts[K, P], mine, theirs dots, list []dot) [
 	return list
 }
 
-// joined returns the join of two stores under two contexts, f itself if it is that. The
-// result has no context unless it is one of the two.
-func (f *facts[K, P]) joined(o *facts[K, P], mine, theirs dots, far reach) *facts[K, P] {
+// joinUnder returns the join of two stores under two contexts, which need not be their own: f itself, if it is the
+// join. The result has no context unless it is one of the two stores.
+func (f *facts[K, P]) joinUnder(o *facts[K, P], mine, theirs dots, far reach) *facts[K, P] {
 	switch {
 	case small(o.tree.size(), f.tree.size()):
-		return f.take(o, mine, theirs, far)
+		return f.joinSmall(o, mine, theirs, far)
 	case small(f.tree.size(), o.tree.size()):
-		return o.take(f, theirs, mine, everywhere) // How far was said for the other direction.
+		return o.joinSmall(f, theirs, mine, everywhere) // far is for the other direction.
 	}
-	return f.zip(o, mine, theirs)
+	return f.joinWhole(o, mine, theirs)
 }
 
-// zip joins two stores that are both read as a whole, side by side.
-func (f *facts[K, P]) zip(o *facts[K, P], mine, theirs dots) *facts[K, P] {
+// joinWhole joins two stores by reading both of them in order, side by side.
+func (f *facts[K, P]) joinWhole(o *facts[K, P], mine, theirs dots) *facts[K, P] {
 	n, b := &facts[K, P]{}, builder[fact[K, P]]{}
 	var last *fact[K, P]
 	keep := func(x *fact[K, P]) {
@@ -277,8 +273,8 @@ func (f *facts[K, P]) zip(o *facts[K, P], mine, theirs dots) *facts[K, P] {
 	return n
 }
 
-// take joins a small store fact by fact.
-func (f *facts[K, P]) take(o *facts[K, P], mine, theirs dots, far reach) *facts[K, P] {
+// joinSmall joins a small store o fact by fact.
+func (f *facts[K, P]) joinSmall(o *facts[K, P], mine, theirs dots, far reach) *facts[K, P] {
 	n := &facts[K, P]{tree: f.tree, keys: f.keys}
 	var gone []fact[K, P]
 	back := func(x *fact[K, P]) bool {
@@ -290,7 +286,7 @@ func (f *facts[K, P]) take(o *facts[K, P], mine, theirs dots, far reach) *facts[
 	if far == everywhere {
 		f.tree.each(back)
 	} else {
-		o.firsts(func(x *fact[K, P]) bool {
+		o.eachKey(func(x *fact[K, P]) bool {
 			f.at(x.key, back)
 			return true
 		})
@@ -310,8 +306,8 @@ func (f *facts[K, P]) take(o *facts[K, P], mine, theirs dots, far reach) *facts[
 	return n
 }
 
-// retired returns the store after a renaming. If fold is not nil, facts of origin zero
-// about one key become one, under the highest of their dots.
+// retired returns the store after a renaming. If fold is not nil, all facts of origin zero at a key become one, under
+// the highest of their dots.
 func (f *facts[K, P]) retired(names renaming, fold func(a, b P) P) *facts[K, P] {
 	all := make([]fact[K, P], 0, f.tree.size())
 	f.tree.each(func(x *fact[K, P]) bool {
@@ -337,7 +333,7 @@ func (f *facts[K, P]) retired(names renaming, fold func(a, b P) P) *facts[K, P] 
 	return n
 }
 
-// retire retires a store with its context.
+// retire retires the origins that are gone, in the store and in its context.
 func (f *facts[K, P]) retire(gone func(Origin) bool, fold func(a, b P) P) *facts[K, P] {
 	context, names := f.context.retire(gone)
 	if names == nil {
@@ -348,7 +344,7 @@ func (f *facts[K, P]) retire(gone func(Origin) bool, fold func(a, b P) P) *facts
 	return n
 }
 
-// footprint returns the bytes of memory of the store.
+// footprint returns about how many bytes of memory the store takes.
 func (f *facts[K, P]) footprint() int {
 	var x fact[K, P]
 	n := 64 + 24*len(f.context) + f.tree.size()*(sizeOf(x)+4)

@@ -13,8 +13,7 @@ var (
 	_ Differ[Flag] = Flag{}
 )
 
-// Enable returns the flag that is on. It takes no origin: who enabled it makes no
-// difference.
+// Enable returns the flag that is on. It takes no origin, since it makes no difference which one has enabled it.
 func (f Flag) Enable() Flag { return Flag{true, f.pending || !f.on} }
 
 // Enabled reports whether the flag is on.

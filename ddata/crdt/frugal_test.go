@@ -52,13 +52,13 @@ func key(name string, i int) []byte {
 	return []byte{2, byte(i >> 7 & 127), byte(i & 127)}
 }
 
-// shapes are encodings of a type that has facts: their payload, how many keys a fact has, and what a kid has in it, if
-// there are kids.
+// shapes are encodings of a type that has facts: their payload, how many keys a fact has, and what a child has in it,
+// if there are children.
 type shapes struct {
-	keys    int
-	payload []byte
-	kid     []byte // Behind the key.
-	kids    bool
+	keys     int
+	payload  []byte
+	child    []byte // Behind the key.
+	children bool
 }
 
 // shapesOf returns the shapes of a type, and whether it has facts.
@@ -76,9 +76,9 @@ func shapesOf(name string) (s shapes, facts bool) {
 	case inner == name:
 		return s, false
 	case strings.Contains(inner, "orset"):
-		return shapes{keys: 1, kids: true, kid: number(1, 0, 1, 0, 1)}, true
+		return shapes{keys: 1, children: true, child: number(1, 0, 1, 0, 1)}, true
 	case strings.Contains(inner, "lwwmap"):
-		return shapes{keys: 1, kids: true, kid: number(1, 0, 1, 0, 1, 0, 0, 0)}, true
+		return shapes{keys: 1, children: true, child: number(1, 0, 1, 0, 1, 0, 0, 0)}, true
 	case strings.Contains(inner, "flag"):
 		return shapes{keys: 1, payload: number(2, 1, 1)}, true
 	case strings.Contains(inner, "pncounter"):
@@ -108,7 +108,7 @@ func inputs(name string) map[string][]byte {
 		return b
 	}
 	end := []byte(nil)
-	if s.kids {
+	if s.children {
 		end = number(0)
 	}
 	const half = dense / 6
@@ -121,8 +121,8 @@ func inputs(name string) map[string][]byte {
 	if s.keys > 0 {
 		all["facts of keys"] = joined(seen, repeated(dense/6, func(i int) []byte { return joined(of(i), number(1, 0, 1), s.payload) }), end)
 	}
-	if s.kids {
-		all["kids"] = joined(seen, number(0), repeated(dense/8, func(i int) []byte { return joined(of(i), s.kid) }))
+	if s.children {
+		all["children"] = joined(seen, number(0), repeated(dense/8, func(i int) []byte { return joined(of(i), s.child) }))
 	}
 	return all
 }

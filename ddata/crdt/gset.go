@@ -8,17 +8,17 @@ import (
 	"iter"
 )
 
-// The set without removal: an ordered tree of elements. In the file: the mutator and what
-// a user reads, the union, element by element or side by side, and the encoding.
+// The set without removal: an ordered tree of elements. In the file: the mutator and the methods that read, the union,
+// element by element or side by side, and the encoding.
 
 // GSet is a set that only grows (Shapiro et al. 2011, specification 11; as a delta Almeida
 // et al. 2018, section 5). Its zero value is empty.
-type GSet[E Key] struct{ s *grown[E] }
+type GSet[E Key] struct{ s *gsetState[E] }
 
-// grown is the state of a GSet.
-type grown[E Key] struct {
-	tree    tree[one[E]]
-	pending tree[one[E]]
+// gsetState is the state of a GSet.
+type gsetState[E Key] struct {
+	tree    tree[singleKey[E]]
+	pending tree[singleKey[E]]
 }
 
 var (
@@ -26,25 +26,24 @@ var (
 	_ Differ[GSet[string]] = GSet[string]{}
 )
 
-func (g GSet[E]) state() grown[E] {
+func (g GSet[E]) state() gsetState[E] {
 	if g.s == nil {
-		return grown[E]{}
+		return gsetState[E]{}
 	}
 	return *g.s
 }
 
-// Add returns the set with an element. It takes no origin: who added it makes no
-// difference.
+// Add returns the set with an element. It takes no origin, since it makes no difference which one has added it.
 func (g GSet[E]) Add(e E) GSet[E] {
 	s := g.state()
-	if s.tree.find(one[E]{e}) != nil {
+	if s.tree.find(singleKey[E]{e}) != nil {
 		return g
 	}
-	return GSet[E]{&grown[E]{s.tree.put(one[E]{e}), s.pending.put(one[E]{e})}}
+	return GSet[E]{&gsetState[E]{s.tree.put(singleKey[E]{e}), s.pending.put(singleKey[E]{e})}}
 }
 
 // Has reports whether an element is in the set.
-func (g GSet[E]) Has(e E) bool { return g.state().tree.find(one[E]{e}) != nil }
+func (g GSet[E]) Has(e E) bool { return g.state().tree.find(singleKey[E]{e}) != nil }
 
 // Len returns the number of elements.
 func (g GSet[E]) Len() int { return g.state().tree.size() }
@@ -52,7 +51,7 @@ func (g GSet[E]) Len() int { return g.state().tree.size() }
 // All returns the elements in ascending order.
 func (g GSet[E]) All() iter.Seq[E] {
 	return func(yield func(E) bool) {
-		g.state().tree.each(func(x *one[E]) bool { return yield(x.k) })
+		g.state().tree.each(func(x *singleKey[E]) bool { return yield(x.k) })
 	}
 }
 
@@ -67,14 +66,14 @@ func (g GSet[E]) Merge(other GSet[E]) GSet[E] {
 	}
 	s, t := a.state().tree, b.state().tree
 	if small(t.size(), s.size()) {
-		t.each(func(x *one[E]) bool {
+		t.each(func(x *singleKey[E]) bool {
 			if s.find(*x) == nil {
 				s = s.put(*x)
 			}
 			return true
 		})
 	} else {
-		s = united(s, t)
+		s = unionOf(s, t)
 	}
 	if a.s != nil && s == a.s.tree {
 		return a.Settled()
@@ -82,9 +81,9 @@ func (g GSet[E]) Merge(other GSet[E]) GSet[E] {
 	return newGSet(s)
 }
 
-// united returns the union of two trees, read side by side.
-func united[E Key](s, t tree[one[E]]) tree[one[E]] {
-	var b builder[one[E]]
+// unionOf returns the union of two trees, read side by side.
+func unionOf[E Key](s, t tree[singleKey[E]]) tree[singleKey[E]] {
+	var b builder[singleKey[E]]
 	x, y := s.cursor(), t.cursor()
 	for x.item != nil || y.item != nil {
 		c := 0
@@ -112,11 +111,11 @@ func united[E Key](s, t tree[one[E]]) tree[one[E]] {
 	return b.tree()
 }
 
-func newGSet[E Key](t tree[one[E]]) GSet[E] {
+func newGSet[E Key](t tree[singleKey[E]]) GSet[E] {
 	if t.root == nil {
 		return GSet[E]{}
 	}
-	return GSet[E]{&grown[E]{tree: t}}
+	return GSet[E]{&gsetState[E]{tree: t}}
 }
 
 // Delta returns the elements added since Settled.
@@ -135,7 +134,7 @@ func (g GSet[E]) Settled() GSet[E] {
 
 // Size returns about how many bytes of memory the set takes.
 func (g GSet[E]) Size() int {
-	n := 24 + g.Len()*(sizeOf(one[E]{})+4)
+	n := 24 + g.Len()*(sizeOf(singleKey[E]{})+4)
 	for e := range g.All() {
 		n += keySize(e)
 	}
@@ -153,8 +152,8 @@ func (g GSet[E]) AppendBinary(dst []byte) ([]byte, error) {
 
 // UnmarshalBinary decodes what AppendBinary has written.
 func (g *GSet[E]) UnmarshalBinary(data []byte) error {
-	r, b := newReader(data), builder[one[E]]{}
-	var last one[E]
+	r, b := newReader(data), builder[singleKey[E]]{}
+	var last singleKey[E]
 	b.coming = r.count(1)
 	for i := range b.coming {
 		x := last.readFrom(r)

@@ -9,8 +9,8 @@ import (
 	"reflect"
 )
 
-// Elements of sets and keys of maps: which Go types they may have, and the two forms in
-// which stores sort them, one key or two.
+// Elements of sets and keys of maps: which Go types they may have, and the two forms in which stores sort them, a
+// single key or a pair.
 
 // Key is what elements of sets and keys of maps may be: texts and whole numbers, whose
 // order and encoding are the same on every machine. Types with the same underlying type
@@ -77,43 +77,43 @@ func keySize[K Key](k K) int {
 // sizeOf returns the bytes of a Go value itself.
 func sizeOf[T any](T) int { return int(reflect.TypeFor[T]().Size()) }
 
-// one is a single key.
-type one[K Key] struct{ k K }
+// singleKey is a single key.
+type singleKey[K Key] struct{ k K }
 
-func (a one[K]) compareKey(b one[K]) int { return cmp.Compare(a.k, b.k) }
+func (a singleKey[K]) compareKey(b singleKey[K]) int { return cmp.Compare(a.k, b.k) }
 
 // compare makes a one an item of a tree.
-func (a one[K]) compare(b *one[K]) int { return cmp.Compare(a.k, b.k) }
+func (a singleKey[K]) compare(b *singleKey[K]) int { return cmp.Compare(a.k, b.k) }
 
-func (a one[K]) appendKey(dst []byte) []byte { return appendKey(dst, a.k) }
+func (a singleKey[K]) appendKey(dst []byte) []byte { return appendKey(dst, a.k) }
 
-func (a one[K]) readFrom(r *reader) one[K] { return one[K]{readKey[K](r)} }
+func (a singleKey[K]) readFrom(r *reader) singleKey[K] { return singleKey[K]{readKey[K](r)} }
 
-func (a one[K]) size() int { return keySize(a.k) }
+func (a singleKey[K]) size() int { return keySize(a.k) }
 
-// pair is a key of a multi-map and one of its elements.
-type pair[K, E Key] struct {
+// keyPair is a key of a multi-map and one of its elements.
+type keyPair[K, E Key] struct {
 	k K
 	e E
 }
 
-func (a pair[K, E]) compareKey(b pair[K, E]) int {
+func (a keyPair[K, E]) compareKey(b keyPair[K, E]) int {
 	if c := cmp.Compare(a.k, b.k); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.e, b.e)
 }
 
-func (a pair[K, E]) appendKey(dst []byte) []byte { return appendKey(appendKey(dst, a.k), a.e) }
+func (a keyPair[K, E]) appendKey(dst []byte) []byte { return appendKey(appendKey(dst, a.k), a.e) }
 
-func (a pair[K, E]) readFrom(r *reader) pair[K, E] {
+func (a keyPair[K, E]) readFrom(r *reader) keyPair[K, E] {
 	k := readKey[K](r)
-	return pair[K, E]{k, readKey[E](r)}
+	return keyPair[K, E]{k, readKey[E](r)}
 }
 
-func (a pair[K, E]) size() int { return keySize(a.k) + keySize(a.e) }
+func (a keyPair[K, E]) size() int { return keySize(a.k) + keySize(a.e) }
 
-// unit is nothing: the key of a register, the payload of a set.
+// unit has no value: it is the key of facts of a register, and the payload of facts of a set.
 type unit struct{}
 
 func (unit) compareKey(unit) int { return 0 }

@@ -17,11 +17,11 @@ import "math"
 // byte slices are copied.
 //
 // Retire leaves a register alone: it holds one origin, for ties, however many have written.
-type LWWRegister[V any] struct{ s *written[V] }
+type LWWRegister[V any] struct{ s *registerState[V] }
 
-// written is the state of an LWWRegister.
-type written[V any] struct {
-	stamped[V]
+// registerState is the state of an LWWRegister.
+type registerState[V any] struct {
+	timedContent[V]
 	pending bool
 }
 
@@ -36,26 +36,26 @@ func (l LWWRegister[V]) Set(at Origin, now int64, v V) LWWRegister[V] {
 	if l.s != nil {
 		now = after(now, l.s.time)
 	}
-	return l.write(stamped[V]{at, now, owned(v)})
+	return l.write(timedContent[V]{at, now, ownedCopy(v)})
 }
 
-// SetFirst returns the register with a content unless it has one: with it, the first write
-// wins. Its clock runs backwards, so that of writes that have not seen each other the
-// earlier one is kept. Registers that are written with Set too keep what Set has written.
+// SetFirst returns the register with a content unless it has one: in a register that is written by SetFirst only, the
+// first write wins. Times are stored negated, so that of writes that have not seen each other the earlier one is kept.
+// In a register that is also written by Set, what Set has written is kept.
 func (l LWWRegister[V]) SetFirst(at Origin, now int64, v V) LWWRegister[V] {
 	if l.s != nil {
 		return l
 	}
-	return l.write(stamped[V]{at, -max(now, -math.MaxInt64), owned(v)})
+	return l.write(timedContent[V]{at, -max(now, -math.MaxInt64), ownedCopy(v)})
 }
 
-// write returns the register with a write, unless its content wins over it, which only
-// happens at the end of time.
-func (l LWWRegister[V]) write(w stamped[V]) LWWRegister[V] {
-	if l.s != nil && !w.wins(l.s.stamped) {
+// write returns the register with a content, unless the content that it has wins: that happens only if its time is the
+// greatest there is.
+func (l LWWRegister[V]) write(w timedContent[V]) LWWRegister[V] {
+	if l.s != nil && !w.wins(l.s.timedContent) {
 		return l
 	}
-	return LWWRegister[V]{&written[V]{w, true}}
+	return LWWRegister[V]{&registerState[V]{w, true}}
 }
 
 // Value returns the content, and whether there is one.
@@ -64,7 +64,7 @@ func (l LWWRegister[V]) Value() (V, bool) {
 		var zero V
 		return zero, false
 	}
-	return owned(l.s.v), true
+	return ownedCopy(l.s.v), true
 }
 
 // Written returns when and by whom the content was written; zeros if there is none.
@@ -78,12 +78,12 @@ func (l LWWRegister[V]) Written() (at Origin, time int64) {
 // TypeName is "lwwregister[...]".
 func (l LWWRegister[V]) TypeName() string { return "lwwregister[" + contentName[V]() + "]" }
 
-// Replaces implements [Replacing].
+// Replaces implements [Replacer].
 func (LWWRegister[V]) Replaces() {}
 
 // Merge returns the register that was written later.
 func (l LWWRegister[V]) Merge(other LWWRegister[V]) LWWRegister[V] {
-	if l.s == nil || other.s != nil && other.s.wins(l.s.stamped) {
+	if l.s == nil || other.s != nil && other.s.wins(l.s.timedContent) {
 		return other.Settled()
 	}
 	return l.Settled()
@@ -102,7 +102,7 @@ func (l LWWRegister[V]) Settled() LWWRegister[V] {
 	if l.s == nil || !l.s.pending {
 		return l
 	}
-	return LWWRegister[V]{&written[V]{stamped: l.s.stamped}}
+	return LWWRegister[V]{&registerState[V]{timedContent: l.s.timedContent}}
 }
 
 // Size returns about how many bytes of memory the register takes.
@@ -124,9 +124,9 @@ func (l LWWRegister[V]) AppendBinary(dst []byte) ([]byte, error) {
 // UnmarshalBinary decodes what AppendBinary has written.
 func (l *LWWRegister[V]) UnmarshalBinary(b []byte) error {
 	r := newReader(b)
-	var s *written[V]
+	var s *registerState[V]
 	if r.uint(1) == 1 {
-		s = &written[V]{stamped: stamped[V]{}.readFrom(r)}
+		s = &registerState[V]{timedContent: timedContent[V]{}.readFrom(r)}
 	}
 	if err := r.end(); err != nil {
 		return err

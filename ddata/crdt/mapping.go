@@ -9,18 +9,18 @@ import (
 	"encoding/binary"
 )
 
-// The state of an ORMap. Each update leaves a mark at its key, a fact whose payload is the
-// part of a value that the update's origin has contributed, if V is of a type that does not
-// share the context. If it does, the payload is empty, and the store of the value is a kid.
+// The state of an ORMap. Each update adds a fact at its key, the mark. If V is of a type that does not share the
+// context, the payload of the mark is what the origin has contributed to the value. Otherwise the payload is empty, and
+// the store of the value is a child.
 //
-// In the file: the state, updates of both sorts, the join, which does not read what a
-// small delta does not touch, retirement, and the encoding.
+// In the file: the state, updates of both kinds of values, the join, which does not read what a small delta does not
+// touch, retirement, and the encoding.
 
-// mapping is the state of an ORMap. The context is that of the marks, for the kids too.
+// mapping is the state of an ORMap. The context of the marks is that of the children too.
 type mapping[K Key, V Value[V]] struct {
-	marks   *facts[one[K], share[V]]
-	kids    tree[slot[K, V]]
-	pending *mapping[K, V]
+	marks    *facts[singleKey[K], share[V]]
+	children tree[slot[K, V]]
+	pending  *mapping[K, V] // The pending delta; nil if there is none.
 }
 
 // slot is the store of the value at a key, never empty.
@@ -31,7 +31,7 @@ type slot[K Key, V any] struct {
 
 func (s slot[K, V]) compare(o *slot[K, V]) int { return cmp.Compare(s.k, o.k) }
 
-// share is the part of a value that one origin has contributed.
+// share is what one origin has contributed to a value.
 type share[V Value[V]] struct{ v V }
 
 func (s share[V]) appendTo(dst []byte) ([]byte, error) {
@@ -72,32 +72,32 @@ func (s *mapping[K, V]) open(inner store) V {
 	return any(v).(causal[V]).with(inner)
 }
 
-// bottom returns the store of bottom, for causal V.
+// bottom returns the store of the bottom of V, which is of a type with a dot store.
 func (s *mapping[K, V]) bottom() store {
 	var v V
 	return any(v).(causal[V]).store()
 }
 
-// kid returns the store at a key, nil if there is none.
-func (s *mapping[K, V]) kid(k K) store {
-	if x := s.kids.find(slot[K, V]{k: k}); x != nil {
+// child returns the store at a key, nil if there is none.
+func (s *mapping[K, V]) child(k K) store {
+	if x := s.children.find(slot[K, V]{k: k}); x != nil {
 		return x.store
 	}
 	return nil
 }
 
-// set puts the store of a key in its place. The mapping must not be shared yet.
-func (s *mapping[K, V]) set(k K, inner store) {
+// put sets the store at a key, or removes it if it is empty. The mapping must not be shared yet.
+func (s *mapping[K, V]) put(k K, inner store) {
 	if inner.empty() {
-		s.kids = s.kids.cut(slot[K, V]{k: k})
+		s.children = s.children.cut(slot[K, V]{k: k})
 	} else {
-		s.kids = s.kids.put(slot[K, V]{k, inner})
+		s.children = s.children.put(slot[K, V]{k, inner})
 	}
 }
 
 // parts returns the join of what origins have contributed to a key.
 func (s *mapping[K, V]) parts(k K) (v V, is bool) {
-	s.marks.at(one[K]{k}, func(x *fact[one[K], share[V]]) bool {
+	s.marks.at(singleKey[K]{k}, func(x *fact[singleKey[K], share[V]]) bool {
 		if is {
 			v = v.Merge(x.payload.v)
 		} else {
@@ -108,7 +108,8 @@ func (s *mapping[K, V]) parts(k K) (v V, is bool) {
 	return v, is
 }
 
-// with returns the mapping after a change of before that a delta describes.
+// with completes a mapping that was made from before by an update: it gets the context and the pending delta that
+// follow from the delta of the update.
 func (s *mapping[K, V]) with(before, delta *mapping[K, V]) *mapping[K, V] {
 	marks := *s.marks
 	marks.context, marks.pending = s.marks.context.join(delta.marks.context), nil
@@ -120,7 +121,7 @@ func (s *mapping[K, V]) with(before, delta *mapping[K, V]) *mapping[K, V] {
 	return s
 }
 
-// orNil returns nil for a mapping that says nothing and has seen nothing.
+// orNil returns nil for a mapping that is empty and has seen nothing, so that bottom has one form.
 func (s *mapping[K, V]) orNil() *mapping[K, V] {
 	if s.marks.keys == 0 && len(s.marks.context) == 0 && s.pending == nil {
 		return nil
@@ -130,13 +131,13 @@ func (s *mapping[K, V]) orNil() *mapping[K, V] {
 
 // updateParts changes a value that does not share the context.
 func (s *mapping[K, V]) updateParts(at Origin, k K, change func(V) V) *mapping[K, V] {
-	key, mark := one[K]{k}, fact[one[K], share[V]]{}
+	key, mark := singleKey[K]{k}, fact[singleKey[K], share[V]]{}
 	v, _ := s.parts(k)
 	if d, is := any(v).(Differ[V]); is {
 		v = d.Settled()
 	}
 	v = change(v)
-	var back []fact[one[K], share[V]]
+	var back []fact[singleKey[K], share[V]]
 	d, differs := any(v).(Differ[V])
 	for _, x := range s.marks.about(key) {
 		if differs && x.dot.at != at {
@@ -153,68 +154,68 @@ func (s *mapping[K, V]) updateParts(at Origin, k K, change func(V) V) *mapping[K
 		mark.payload.v = mark.payload.v.Merge(delta)
 	}
 	mark.key, mark.dot = key, s.marks.context.next(at)
-	changed := s.marks.settled().change(back, mark)
-	n := &mapping[K, V]{marks: changed, kids: s.kids}
+	changed := s.marks.settled().apply(back, mark)
+	n := &mapping[K, V]{marks: changed, children: s.children}
 	return n.with(s, &mapping[K, V]{marks: changed.pending})
 }
 
 // updateNested changes a value that shares the context.
 func (s *mapping[K, V]) updateNested(at Origin, k K, change func(V) V) *mapping[K, V] {
-	kid := s.kid(k)
-	if kid == nil {
-		kid = s.bottom()
+	child := s.child(k)
+	if child == nil {
+		child = s.bottom()
 	}
-	inner := any(change(s.open(kid.under(s.marks.context)))).(causal[V]).store()
+	inner := any(change(s.open(child.under(s.marks.context)))).(causal[V]).store()
 	delta, context := &mapping[K, V]{}, s.marks.context
 	var seen dots
 	if d := inner.delta(); d != nil {
 		seen = d.own()
 		context = context.join(seen)
-		delta.set(k, d.bare())
+		delta.put(k, d.bare())
 	}
 	if own := inner.own(); len(own) != len(context) || !own.covers(context) {
 		panic("crdt: the function given to ORMap.Update returned a value that does not come from its argument")
 	}
 	marks := *s.marks
 	marks.context, marks.pending = context, nil
-	changed := marks.change(marks.about(one[K]{k}), fact[one[K], share[V]]{key: one[K]{k}, dot: context.next(at)})
+	changed := marks.apply(marks.about(singleKey[K]{k}), fact[singleKey[K], share[V]]{key: singleKey[K]{k}, dot: context.next(at)})
 	mark := *changed.pending
 	mark.context = mark.context.join(seen)
 	delta.marks = &mark
-	n := &mapping[K, V]{marks: changed, kids: s.kids}
-	n.set(k, inner.bare())
+	n := &mapping[K, V]{marks: changed, children: s.children}
+	n.put(k, inner.bare())
 	return n.with(s, delta)
 }
 
-// weight is what decides which side of a join is the small one.
-func (s *mapping[K, V]) weight() int { return s.marks.tree.size() + s.kids.size() }
+// weight is the size by which the smaller side of a join is found.
+func (s *mapping[K, V]) weight() int { return s.marks.tree.size() + s.children.size() }
 
-// reach returns how far a join with a mapping that does not weigh more must reach.
+// reach returns how much of this mapping a join with another one reads, which does not weigh more.
 func (s *mapping[K, V]) reach(o *mapping[K, V]) reach {
 	mine, theirs := s.marks.context, o.marks.context
 	switch {
 	case !small(o.weight(), s.weight()):
 		return everywhere
-	case !unexplained(s.explains(o, mine, theirs, nil), mine, theirs):
+	case !hasFurther(s.explains(o, mine, theirs, nil), mine, theirs):
 		return atKeys
 	}
 	list := s.marks.explained(o.marks, mine, theirs, nil)
 	s.touched(o, func(_ K, a, b store) { list = b.live(mine, a.live(theirs, list)) })
-	if !unexplained(list, mine, theirs) {
-		return inKids
+	if !hasFurther(list, mine, theirs) {
+		return inChildren
 	}
 	return everywhere
 }
 
-// touched calls yield for the keys of o, of which a join with s changes the kids, and for
-// both kids, bottom where there is none.
+// touched calls yield for each key of o with the children of both mappings, bottom where there is none: a join with o
+// may change those of s.
 func (s *mapping[K, V]) touched(o *mapping[K, V], yield func(k K, mine, theirs store)) {
 	if !isCausal[V]() {
 		return
 	}
 	bottom := s.bottom()
 	for k := range (ORMap[K, V]{o}).Keys() {
-		mine, theirs := s.kid(k), o.kid(k)
+		mine, theirs := s.child(k), o.child(k)
 		if mine == nil {
 			mine = bottom
 		}
@@ -232,35 +233,35 @@ func (s *mapping[K, V]) explains(other store, mine, theirs dots, list []dot) []d
 	return list
 }
 
-// joined returns the join of two mappings under two contexts, s itself if it is that. The
+// joinUnder returns the join of two mappings under two contexts, s itself if it is that. The
 // result has no context unless it is one of the two.
-func (s *mapping[K, V]) joined(o *mapping[K, V], mine, theirs dots, far reach) *mapping[K, V] {
+func (s *mapping[K, V]) joinUnder(o *mapping[K, V], mine, theirs dots, far reach) *mapping[K, V] {
 	if s.weight() < o.weight() {
 		s, o, mine, theirs, far = o, s, theirs, mine, everywhere
 	}
-	n := &mapping[K, V]{marks: s.marks.joined(o.marks, mine, theirs, far), kids: s.kids}
+	n := &mapping[K, V]{marks: s.marks.joinUnder(o.marks, mine, theirs, far), children: s.children}
 	inside := far
-	if far == inKids {
+	if far == inChildren {
 		inside = everywhere
 	}
 	s.touched(o, func(k K, a, b store) {
 		if joined := a.joins(b, mine, theirs, inside); joined != a {
-			n.set(k, joined)
+			n.put(k, joined)
 		}
 	})
 	if far == everywhere && isCausal[V]() {
 		bottom := s.bottom()
-		s.kids.each(func(x *slot[K, V]) bool {
-			if o.marks.has(one[K]{x.k}) || o.kid(x.k) != nil {
+		s.children.each(func(x *slot[K, V]) bool {
+			if o.marks.has(singleKey[K]{x.k}) || o.child(x.k) != nil {
 				return true
 			}
 			if joined := x.store.joins(bottom, mine, theirs, everywhere); joined != x.store {
-				n.set(x.k, joined)
+				n.put(x.k, joined)
 			}
 			return true
 		})
 	}
-	if n.marks == s.marks && n.kids == s.kids {
+	if n.marks == s.marks && n.children == s.children {
 		return s
 	}
 	return n
@@ -270,11 +271,11 @@ func (s *mapping[K, V]) bare() store {
 	if s.marks.context == nil && s.pending == nil {
 		return s
 	}
-	return &mapping[K, V]{marks: s.marks.bare().(*facts[one[K], share[V]]), kids: s.kids}
+	return &mapping[K, V]{marks: s.marks.bare().(*facts[singleKey[K], share[V]]), children: s.children}
 }
 
 func (s *mapping[K, V]) under(context dots) store {
-	return &mapping[K, V]{marks: s.marks.under(context).(*facts[one[K], share[V]]), kids: s.kids}
+	return &mapping[K, V]{marks: s.marks.under(context).(*facts[singleKey[K], share[V]]), children: s.children}
 }
 
 func (s *mapping[K, V]) own() dots { return s.marks.context }
@@ -286,11 +287,11 @@ func (s *mapping[K, V]) delta() store {
 	return s.pending
 }
 
-func (s *mapping[K, V]) empty() bool { return s.marks.keys == 0 && s.kids.root == nil }
+func (s *mapping[K, V]) empty() bool { return s.marks.keys == 0 && s.children.root == nil }
 
 func (s *mapping[K, V]) live(in dots, list []dot) []dot {
 	list = s.marks.live(in, list)
-	s.kids.each(func(x *slot[K, V]) bool {
+	s.children.each(func(x *slot[K, V]) bool {
 		list = x.store.live(in, list)
 		return true
 	})
@@ -298,27 +299,27 @@ func (s *mapping[K, V]) live(in dots, list []dot) []dot {
 }
 
 func (s *mapping[K, V]) joins(o store, mine, theirs dots, far reach) store {
-	return s.joined(o.(*mapping[K, V]), mine, theirs, far)
+	return s.joinUnder(o.(*mapping[K, V]), mine, theirs, far)
 }
 
-// retired returns the mapping after a renaming, without context. The parts of origin zero
-// become one before their values are retired, because values fold what is gone by adding:
-// two parts that are folded apart would be joined, not added.
+// retired returns the mapping after a renaming, without context. The shares of origin zero are made one before their
+// values are retired. Retiring a value adds what origins that are gone have contributed; two shares that are retired
+// apart would be joined afterwards, and not added.
 func (s *mapping[K, V]) retired(names renaming, gone func(Origin) bool) *mapping[K, V] {
 	n := &mapping[K, V]{}
 	if isCausal[V]() {
 		n.marks = s.marks.retired(names, nil)
 		var b builder[slot[K, V]]
-		s.kids.each(func(x *slot[K, V]) bool {
+		s.children.each(func(x *slot[K, V]) bool {
 			b.add(&slot[K, V]{x.k, x.store.renamed(names, gone)})
 			return true
 		})
-		n.kids = b.tree()
+		n.children = b.tree()
 		return n
 	}
 	n.marks = s.marks.retired(names, func(a, b share[V]) share[V] { return share[V]{a.v.Merge(b.v)} })
-	var b builder[fact[one[K], share[V]]]
-	n.marks.tree.each(func(x *fact[one[K], share[V]]) bool {
+	var b builder[fact[singleKey[K], share[V]]]
+	n.marks.tree.each(func(x *fact[singleKey[K], share[V]]) bool {
 		y := *x
 		if v, is := any(y.payload.v).(Retirer[V]); is {
 			y.payload.v = v.Retire(gone)
@@ -336,7 +337,7 @@ func (s *mapping[K, V]) renamed(names renaming, gone func(Origin) bool) store {
 
 func (s *mapping[K, V]) footprint() int {
 	n := s.marks.footprint()
-	s.kids.each(func(x *slot[K, V]) bool {
+	s.children.each(func(x *slot[K, V]) bool {
 		n += sizeOf(*x) + keySize(x.k) + x.store.footprint()
 		return true
 	})
@@ -346,15 +347,15 @@ func (s *mapping[K, V]) footprint() int {
 	return n
 }
 
-// appendFacts appends the marks, and then, if V shares the context, the number of kids and
+// appendFacts appends the marks, and then, if V shares the context, the number of children and
 // each with its key.
 func (s *mapping[K, V]) appendFacts(dst []byte, t *table) ([]byte, error) {
 	dst, err := s.marks.appendFacts(dst, t)
 	if err != nil || !isCausal[V]() {
 		return dst, err
 	}
-	dst = binary.AppendUvarint(dst, uint64(s.kids.size()))
-	s.kids.each(func(x *slot[K, V]) bool {
+	dst = binary.AppendUvarint(dst, uint64(s.children.size()))
+	s.children.each(func(x *slot[K, V]) bool {
 		dst, err = x.store.appendFacts(appendKey(dst, x.k), t)
 		return err == nil
 	})
@@ -365,7 +366,7 @@ func (s *mapping[K, V]) read(r *reader, t *table) store { return readMapping[K, 
 
 // readMapping reads what appendFacts has written.
 func readMapping[K Key, V Value[V]](r *reader, t *table) *mapping[K, V] {
-	s := &mapping[K, V]{marks: readFacts[one[K], share[V]](r, t)}
+	s := &mapping[K, V]{marks: readFacts[singleKey[K], share[V]](r, t)}
 	if !isCausal[V]() {
 		return s
 	}
@@ -388,6 +389,6 @@ func readMapping[K Key, V Value[V]](r *reader, t *table) *mapping[K, V] {
 		b.add(&x)
 		last = k
 	}
-	s.kids = b.tree()
+	s.children = b.tree()
 	return s
 }

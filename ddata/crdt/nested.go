@@ -3,15 +3,13 @@
 
 package crdt
 
-// Values inside of an ORMap. Types with a dot store share the context of the map (Almeida
-// et al. 2018, section 7.3): their events are events of the map, so that taking back a key
-// takes back all that it has seen below it. They are seen through two interfaces: causal
-// is a type that can be opened, and store is what is inside.
+// Values in an ORMap. Types with a dot store share the context of the map (Almeida et al. 2018, section 7.3): their
+// events are events of the map, so that the removal of a key removes all that it has seen in the value there. The map
+// uses them by two interfaces: causal is such a type, and store is the dot store of its values.
 
-// store is a dot store whose context is elsewhere, or its own after under.
+// store is a dot store, with a context of its own or without one, while it is in a map.
 type store interface {
-	// bare returns the store without context and pending delta, under the same store with
-	// a context of its own.
+	// bare returns the store without context and pending delta, under the same store with a context.
 	bare() store
 	under(context dots) store
 	// own returns the context of the store itself, and delta the pending delta, nil if
@@ -19,11 +17,11 @@ type store interface {
 	own() dots
 	delta() store
 	empty() bool
-	// live appends the dots of the store that a set has, explains those that a join with
-	// o finds without reading the whole store, see facts.explained.
+	// live appends the dots of facts of the store that are in a set, explains those that a join with o finds without
+	// reading the whole store, see [facts.explained].
 	live(in dots, list []dot) []dot
 	explains(o store, mine, theirs dots, list []dot) []dot
-	// joins returns the join of two bare stores, itself if it is that; see facts.joined.
+	// joins returns the join of two bare stores under two contexts, see [facts.joinUnder].
 	joins(o store, mine, theirs dots, far reach) store
 	// renamed retires the store, see dots.retire.
 	renamed(names renaming, gone func(Origin) bool) store
@@ -39,10 +37,10 @@ type causal[T any] interface {
 	with(s store) T
 }
 
-// folder is a payload of which two of origin zero become one.
+// folder is a payload that can be folded: two of origin zero become one.
 type folder[P any] interface{ fold(o P) P }
 
-// foldOf returns how payloads of a type fold, nil if they do not.
+// foldOf returns the function that folds payloads of a type, nil if they are not folded.
 func foldOf[P any]() func(a, b P) P {
 	var p P
 	if _, ok := any(p).(folder[P]); !ok {
@@ -88,7 +86,7 @@ func (f *facts[K, P]) explains(o store, mine, theirs dots, list []dot) []dot {
 }
 
 func (f *facts[K, P]) joins(o store, mine, theirs dots, far reach) store {
-	return f.joined(o.(*facts[K, P]), mine, theirs, far)
+	return f.joinUnder(o.(*facts[K, P]), mine, theirs, far)
 }
 
 func (f *facts[K, P]) renamed(names renaming, _ func(Origin) bool) store {
@@ -97,17 +95,16 @@ func (f *facts[K, P]) renamed(names renaming, _ func(Origin) bool) store {
 
 func (f *facts[K, P]) read(r *reader, t *table) store { return readFacts[K, P](r, t) }
 
-// some returns the facts, or empty ones for nil, which is what zero values hold.
-func some[K sortKey[K], P part[P]](f *facts[K, P]) *facts[K, P] {
+// orEmpty returns the facts, or empty ones for nil, which zero values have.
+func orEmpty[K sortKey[K], P part[P]](f *facts[K, P]) *facts[K, P] {
 	if f == nil {
 		return &facts[K, P]{}
 	}
 	return f
 }
 
-// none returns nil for facts that say nothing and have seen nothing, so that bottom has
-// one form.
-func none[K sortKey[K], P part[P]](f *facts[K, P]) *facts[K, P] {
+// orNil returns nil for facts that are empty and have seen nothing, so that bottom has one form.
+func orNil[K sortKey[K], P part[P]](f *facts[K, P]) *facts[K, P] {
 	if f == nil || len(f.context) == 0 && f.keys == 0 {
 		return nil
 	}

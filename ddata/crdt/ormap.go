@@ -7,31 +7,31 @@ import (
 	"iter"
 )
 
-// The map of values, as a user sees it: mutators, what is read, the join and the rest of
-// what every value has. The state and most of the work are in mapping.go.
+// The map of values, as a user sees it: its mutators, the methods that read, and those that every value has. Its state,
+// and most of the work, are in mapping.go.
 
 // ORMap is a map from keys to values of any replicated type. Its zero value is empty.
 //
-// A removal takes back what it has seen at the key, and an update that has not seen the
-// removal survives it, so the key stays. What the value at the key is then depends on V:
+// A removal removes what it has seen at the key. An update that has not seen the removal survives it, so that the key
+// stays. What the value at the key is then depends on V:
 //
 //   - [ORSet], [ORMultiMap], [MVRegister], [LWWMap], [PNCounterMap] and ORMap itself share
 //     the context of the map (Almeida et al. 2018, sections 7.3 and 7.4). The value is what
-//     the removal has not seen: of a set, the elements added side by side with it.
+//     the removal has not seen: of a set, the elements that were added concurrently.
 //   - Of other types with deltas, counters for example, the map keeps for each origin the
 //     join of its own deltas since its part was last taken back, under its latest dot; the
 //     value is the join of these parts. A removal takes the parts of which it has seen the
-//     latest dot. An origin that updates side by side with it keeps its own part whole,
-//     also what the removal has seen of it; the parts of the others are gone.
-//   - Of types without deltas each update keeps the whole value that it made, in the place
-//     of those it has seen, and the value is the join of what is kept. An update side by
-//     side with a removal keeps all that its writer saw.
+//     latest dot. An origin that updates concurrently keeps its whole part, also
+//     what the removal has seen of it; the parts of the others are gone.
+//   - Of types without deltas the map keeps the whole value that each update made, in place
+//     of those that the update has seen; the value is the join of what is kept. An update
+//     that is concurrent with a removal keeps all that its writer saw.
 //
-// What is said for the second and third sort is no loss, but a return of what was
-// removed. There is one loss that only types of a user's own can have: if they number
-// events by origin as counters do, and their deltas hold numbers of other origins too, or
-// they have no deltas, then an origin that begins anew after a removal may be shadowed by
-// its old numbers in the part of another.
+// With types of the second and third kind nothing is lost, but some of what was removed may
+// come back. Only types of a user's own can lose something: if they number events by origin
+// as counters do, and their deltas have numbers of other origins too, or they have no
+// deltas, then what an origin counts from the beginning after a removal may be hidden by its
+// old numbers in the part of another origin.
 type ORMap[K Key, V Value[V]] struct{ s *mapping[K, V] }
 
 var (
@@ -42,13 +42,12 @@ var (
 )
 
 // Update returns the map with the value at a key changed by a function. The function is
-// given the value without pending delta, bottom if the key is not in the map, and what it
-// has done is what its mutators have done: the result must come from the value that it
-// was given, by mutators with the same origin. The key is in the map afterwards, even if
-// the function changes nothing.
+// passed the value without pending delta, bottom if the key is not in the map. It has to
+// make its result of that value, by mutators with the same origin. The key is in the map
+// afterwards, even if the function changes nothing.
 //
-// Update panics if V shares the context of the map and the result is a set made
-// elsewhere, whose events would be mistaken for events of the map.
+// Update panics if V shares the context of the map and the result was made of another
+// value, whose events would be taken for events of the map.
 func (m ORMap[K, V]) Update(at Origin, k K, change func(V) V) ORMap[K, V] {
 	s := m.state()
 	if isCausal[V]() {
@@ -60,29 +59,29 @@ func (m ORMap[K, V]) Update(at Origin, k K, change func(V) V) ORMap[K, V] {
 // Remove returns the map without a key.
 func (m ORMap[K, V]) Remove(k K) ORMap[K, V] {
 	s := m.state()
-	back := s.marks.about(one[K]{k})
+	back := s.marks.about(singleKey[K]{k})
 	var dots []dot
 	for _, x := range back {
 		dots = append(dots, x.dot)
 	}
-	n, kid := *s, s.kid(k)
-	if kid != nil {
-		dots = kid.live(s.marks.context, dots)
-		n.kids = n.kids.cut(slot[K, V]{k: k})
+	n, child := *s, s.child(k)
+	if child != nil {
+		dots = child.live(s.marks.context, dots)
+		n.children = n.children.cut(slot[K, V]{k: k})
 	}
 	if len(dots) == 0 {
 		return m
 	}
-	n.marks = s.marks.change(back).settled()
-	delta := &mapping[K, V]{marks: &facts[one[K], share[V]]{context: dotsOf(dots)}}
+	n.marks = s.marks.apply(back).settled()
+	delta := &mapping[K, V]{marks: &facts[singleKey[K], share[V]]{context: dotsOf(dots)}}
 	return ORMap[K, V]{n.with(s, delta).orNil()}
 }
 
 // Get returns the value at a key, and whether the key is in the map.
 func (m ORMap[K, V]) Get(k K) (V, bool) {
 	s := m.state()
-	if kid := s.kid(k); kid != nil {
-		return s.open(kid.under(s.marks.context)), true
+	if child := s.child(k); child != nil {
+		return s.open(child.under(s.marks.context)), true
 	}
 	v, is := s.parts(k)
 	return v, is
@@ -91,7 +90,7 @@ func (m ORMap[K, V]) Get(k K) (V, bool) {
 // Has reports whether a key is in the map.
 func (m ORMap[K, V]) Has(k K) bool {
 	s := m.state()
-	return s.marks.has(one[K]{k}) || s.kid(k) != nil
+	return s.marks.has(singleKey[K]{k}) || s.child(k) != nil
 }
 
 // Len returns the number of keys.
@@ -107,7 +106,7 @@ func (m ORMap[K, V]) Len() int {
 func (m ORMap[K, V]) Keys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		s := m.state()
-		x, y := s.marks.tree.cursor(), s.kids.cursor()
+		x, y := s.marks.tree.cursor(), s.children.cursor()
 		for x.item != nil || y.item != nil {
 			var k K
 			if y.item == nil || x.item != nil && x.item.key.k <= y.item.k {
@@ -150,13 +149,13 @@ func (m ORMap[K, V]) Merge(other ORMap[K, V]) ORMap[K, V] {
 	if a.weight() < b.weight() {
 		a, b = b, a
 	}
-	n := a.joined(b, a.marks.context, b.marks.context, a.reach(b))
+	n := a.joinUnder(b, a.marks.context, b.marks.context, a.reach(b))
 	marks := *n.marks
 	marks.context, marks.pending = context, nil
-	return ORMap[K, V]{(&mapping[K, V]{marks: &marks, kids: n.kids}).orNil()}
+	return ORMap[K, V]{(&mapping[K, V]{marks: &marks, children: n.children}).orNil()}
 }
 
-// Delta returns what mutators have said and taken back since Settled.
+// Delta returns what mutators have added and removed since Settled.
 func (m ORMap[K, V]) Delta() (ORMap[K, V], bool) {
 	d := m.state().pending
 	return ORMap[K, V]{d}, d != nil
@@ -167,7 +166,7 @@ func (m ORMap[K, V]) Settled() ORMap[K, V] {
 	if m.s == nil || m.s.pending == nil {
 		return m
 	}
-	return ORMap[K, V]{(&mapping[K, V]{marks: m.s.marks, kids: m.s.kids}).orNil()}
+	return ORMap[K, V]{(&mapping[K, V]{marks: m.s.marks, children: m.s.children}).orNil()}
 }
 
 // Retire renames the events of the origins that are gone to events of origin zero, joins
@@ -212,7 +211,7 @@ func (m ORMap[K, V]) with(s store) ORMap[K, V] { return ORMap[K, V]{s.(*mapping[
 
 func (m ORMap[K, V]) state() *mapping[K, V] {
 	if m.s == nil {
-		return &mapping[K, V]{marks: &facts[one[K], share[V]]{}}
+		return &mapping[K, V]{marks: &facts[singleKey[K], share[V]]{}}
 	}
 	return m.s
 }

@@ -14,12 +14,11 @@ import (
 // last removed: the dot store of the counter of Almeida et al. 2018, section 7.4. Its zero
 // value is empty.
 //
-// A removal takes the counts that it has seen. An origin that counts at the same time, not
-// having seen the removal, keeps what it has counted there before, also the part that the
-// removal has seen; the counts of other origins are gone. So no count is lost that
-// someone has not seen removed, but some of what was removed may come back. What must be
-// reset without that belongs under a new key.
-type PNCounterMap[K Key] struct{ f *facts[one[K], amount] }
+// A removal removes the counts that it has seen. An origin that counts at the same time, without having seen the
+// removal, keeps what it has counted there before, also the part that the removal has seen; the counts of other origins
+// are gone. So no count is lost that the removal has not seen, but some of what was removed may come back. For a
+// counter that has to be reset without that, use a new key.
+type PNCounterMap[K Key] struct{ f *facts[singleKey[K], amount] }
 
 var (
 	_ Value[PNCounterMap[string]]   = PNCounterMap[string]{}
@@ -31,9 +30,9 @@ var (
 // Add returns the map with n more at a key, or less if n is negative. A key that is not
 // in the map begins at zero, and is in the map afterwards even if n is zero.
 func (m PNCounterMap[K]) Add(at Origin, k K, n int64) PNCounterMap[K] {
-	f, key := some(m.f), one[K]{k}
-	x := fact[one[K], amount]{key: key, dot: f.context.next(at)}
-	var back []fact[one[K], amount]
+	f, key := orEmpty(m.f), singleKey[K]{k}
+	x := fact[singleKey[K], amount]{key: key, dot: f.context.next(at)}
+	var back []fact[singleKey[K], amount]
 	for _, y := range f.about(key) {
 		if y.dot.at == at {
 			x.payload = x.payload.fold(y.payload)
@@ -42,19 +41,19 @@ func (m PNCounterMap[K]) Add(at Origin, k K, n int64) PNCounterMap[K] {
 	}
 	up, down := amounts(n)
 	x.payload = x.payload.fold(amount{up, down})
-	return PNCounterMap[K]{f.change(back, x)}
+	return PNCounterMap[K]{f.apply(back, x)}
 }
 
 // Remove returns the map without a key.
 func (m PNCounterMap[K]) Remove(k K) PNCounterMap[K] {
-	f := some(m.f)
-	return PNCounterMap[K]{none(f.change(f.about(one[K]{k})))}
+	f := orEmpty(m.f)
+	return PNCounterMap[K]{orNil(f.apply(f.about(singleKey[K]{k})))}
 }
 
 // Get returns the count of a key, and whether it is in the map.
 func (m PNCounterMap[K]) Get(k K) (int64, bool) {
 	sum, is := amount{}, false
-	some(m.f).at(one[K]{k}, func(x *fact[one[K], amount]) bool {
+	orEmpty(m.f).at(singleKey[K]{k}, func(x *fact[singleKey[K], amount]) bool {
 		sum, is = sum.fold(x.payload), true
 		return true
 	})
@@ -62,12 +61,12 @@ func (m PNCounterMap[K]) Get(k K) (int64, bool) {
 }
 
 // Len returns the number of keys.
-func (m PNCounterMap[K]) Len() int { return some(m.f).keys }
+func (m PNCounterMap[K]) Len() int { return orEmpty(m.f).keys }
 
 // All returns the keys in ascending order with their counts.
 func (m PNCounterMap[K]) All() iter.Seq2[K, int64] {
 	return func(yield func(K, int64) bool) {
-		some(m.f).firsts(func(x *fact[one[K], amount]) bool {
+		orEmpty(m.f).eachKey(func(x *fact[singleKey[K], amount]) bool {
 			n, _ := m.Get(x.key.k)
 			return yield(x.key.k, n)
 		})
@@ -99,41 +98,43 @@ func (a amount) size() int { return 0 }
 
 // Merge returns the join of both.
 func (m PNCounterMap[K]) Merge(other PNCounterMap[K]) PNCounterMap[K] {
-	return PNCounterMap[K]{none(some(m.f).merge(some(other.f)))}
+	return PNCounterMap[K]{orNil(orEmpty(m.f).merge(orEmpty(other.f)))}
 }
 
-// Delta returns what mutators have said and taken back since Settled.
+// Delta returns what mutators have added and removed since Settled.
 func (m PNCounterMap[K]) Delta() (PNCounterMap[K], bool) {
-	d := some(m.f).pending
+	d := orEmpty(m.f).pending
 	return PNCounterMap[K]{d}, d != nil
 }
 
 // Settled returns the map without pending delta.
-func (m PNCounterMap[K]) Settled() PNCounterMap[K] { return PNCounterMap[K]{none(some(m.f).settled())} }
+func (m PNCounterMap[K]) Settled() PNCounterMap[K] {
+	return PNCounterMap[K]{orNil(orEmpty(m.f).settled())}
+}
 
 // Retire renames the events of the origins that are gone to events of origin zero,
 // and adds up their counts.
 func (m PNCounterMap[K]) Retire(gone func(Origin) bool) PNCounterMap[K] {
-	return PNCounterMap[K]{none(some(m.f).retire(gone, amount.fold))}
+	return PNCounterMap[K]{orNil(orEmpty(m.f).retire(gone, amount.fold))}
 }
 
 // Size returns about how many bytes of memory the map takes.
-func (m PNCounterMap[K]) Size() int { return some(m.f).footprint() }
+func (m PNCounterMap[K]) Size() int { return orEmpty(m.f).footprint() }
 
 // AppendBinary appends the canonical encoding. It does not fail.
-func (m PNCounterMap[K]) AppendBinary(dst []byte) ([]byte, error) { return some(m.f).append(dst) }
+func (m PNCounterMap[K]) AppendBinary(dst []byte) ([]byte, error) { return orEmpty(m.f).append(dst) }
 
 // UnmarshalBinary decodes what AppendBinary has written.
 func (m *PNCounterMap[K]) UnmarshalBinary(b []byte) error {
-	f, err := decodeFacts[one[K], amount](b)
+	f, err := decodeFacts[singleKey[K], amount](b)
 	if err == nil {
-		m.f = none(f)
+		m.f = orNil(f)
 	}
 	return err
 }
 
-func (m PNCounterMap[K]) store() store { return some(m.f) }
+func (m PNCounterMap[K]) store() store { return orEmpty(m.f) }
 
 func (m PNCounterMap[K]) with(f store) PNCounterMap[K] {
-	return PNCounterMap[K]{none(f.(*facts[one[K], amount]))}
+	return PNCounterMap[K]{orNil(f.(*facts[singleKey[K], amount]))}
 }

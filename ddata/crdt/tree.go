@@ -3,11 +3,10 @@
 
 package crdt
 
-// The ordered collection under all sets and maps: a persistent B+ tree. A change copies
-// one leaf and the branches above it and shares everything else with the tree before, so
-// that adding an element to ten thousand costs a few hundred bytes. Leaves are as long as
-// their items, without spare room, because they are never appended to: what an item costs
-// is its size and a few bytes of leaf.
+// The ordered collection under all sets and maps: a persistent B+ tree. A change copies one leaf and the branches above
+// it, and shares everything else with the tree before, so that adding an element to ten thousand costs a few hundred
+// bytes. Leaves have no spare capacity, because they are never appended to: an item costs its size and a few bytes of
+// its leaf.
 
 const (
 	// maxLeaf and maxBranch bound the nodes. Larger leaves take less memory for each
@@ -23,18 +22,18 @@ type ordered[T any] interface{ compare(o *T) int }
 // empty. It never changes.
 type tree[T ordered[T]] struct{ root *node[T] }
 
-// node is a leaf with items or a branch with kids, never empty.
+// node is a leaf with items or a branch with children, never empty.
 type node[T ordered[T]] struct {
-	items []T
-	kids  []*node[T]
-	size  int // Items below the node.
+	items    []T
+	children []*node[T]
+	size     int // Items below the node.
 }
 
 func leaf[T ordered[T]](items []T) *node[T] { return &node[T]{items: items, size: len(items)} }
 
-func branch[T ordered[T]](kids []*node[T]) *node[T] {
-	n := &node[T]{kids: kids}
-	for _, k := range kids {
+func branch[T ordered[T]](children []*node[T]) *node[T] {
+	n := &node[T]{children: children}
+	for _, k := range children {
 		n.size += k.size
 	}
 	return n
@@ -42,8 +41,8 @@ func branch[T ordered[T]](kids []*node[T]) *node[T] {
 
 // least returns the first item below the node.
 func (n *node[T]) least() *T {
-	for n.kids != nil {
-		n = n.kids[0]
+	for n.children != nil {
+		n = n.children[0]
 	}
 	return &n.items[0]
 }
@@ -55,15 +54,15 @@ func (t tree[T]) size() int {
 	return t.root.size
 }
 
-// search returns how many of the items of a leaf, or of the kids of a branch, begin
-// before a place in the order.
+// search returns how many of the items of a leaf, or of the children of a branch, begin before a place in the order,
+// which before tells.
 func (n *node[T]) search(before func(*T) bool) int {
-	lo, hi := 0, max(len(n.items), len(n.kids))
+	lo, hi := 0, max(len(n.items), len(n.children))
 	for lo < hi {
 		mid := (lo + hi) / 2
 		item := (*T)(nil)
-		if n.kids != nil {
-			item = n.kids[mid].least()
+		if n.children != nil {
+			item = n.children[mid].least()
 		} else {
 			item = &n.items[mid]
 		}
@@ -86,7 +85,7 @@ func (t tree[T]) scan(before func(*T) bool, yield func(*T) bool) {
 
 func (n *node[T]) scan(before func(*T) bool, yield func(*T) bool) bool {
 	i := n.search(before)
-	if n.kids == nil {
+	if n.children == nil {
 		for ; i < len(n.items); i++ {
 			if !yield(&n.items[i]) {
 				return false
@@ -94,11 +93,11 @@ func (n *node[T]) scan(before func(*T) bool, yield func(*T) bool) bool {
 		}
 		return true
 	}
-	if i > 0 && !n.kids[i-1].scan(before, yield) {
+	if i > 0 && !n.children[i-1].scan(before, yield) {
 		return false
 	}
-	for ; i < len(n.kids); i++ {
-		if !n.kids[i].each(yield) {
+	for ; i < len(n.children); i++ {
+		if !n.children[i].each(yield) {
 			return false
 		}
 	}
@@ -118,7 +117,7 @@ func (n *node[T]) each(yield func(*T) bool) bool {
 			return false
 		}
 	}
-	for _, k := range n.kids {
+	for _, k := range n.children {
 		if !k.each(yield) {
 			return false
 		}
@@ -132,12 +131,12 @@ func (t tree[T]) find(x T) *T {
 	if n == nil {
 		return nil
 	}
-	for n.kids != nil {
+	for n.children != nil {
 		i := n.search(func(y *T) bool { return x.compare(y) >= 0 })
 		if i == 0 {
 			return nil
 		}
-		n = n.kids[i-1]
+		n = n.children[i-1]
 	}
 	i := n.search(func(y *T) bool { return x.compare(y) > 0 })
 	if i == len(n.items) || x.compare(&n.items[i]) != 0 {
@@ -160,7 +159,7 @@ func (t tree[T]) put(x T) tree[T] {
 
 // put returns one node, or two if one would have been too large.
 func (n *node[T]) put(x T) (left, right *node[T]) {
-	if n.kids == nil {
+	if n.children == nil {
 		i := n.search(func(y *T) bool { return x.compare(y) > 0 })
 		taken := 0
 		if i < len(n.items) && x.compare(&n.items[i]) == 0 {
@@ -174,18 +173,18 @@ func (n *node[T]) put(x T) (left, right *node[T]) {
 		return leaf(exact(items[:mid])), leaf(exact(items[mid:]))
 	}
 	i := max(0, n.search(func(y *T) bool { return x.compare(y) >= 0 })-1)
-	a, b := n.kids[i].put(x)
-	kids := []*node[T](nil)
+	a, b := n.children[i].put(x)
+	children := []*node[T](nil)
 	if b == nil {
-		kids = spliced(n.kids, i, 1, a)
+		children = spliced(n.children, i, 1, a)
 	} else {
-		kids = spliced(n.kids, i, 1, a, b)
+		children = spliced(n.children, i, 1, a, b)
 	}
-	if len(kids) <= maxBranch {
-		return branch(kids), nil
+	if len(children) <= maxBranch {
+		return branch(children), nil
 	}
-	mid := len(kids) / 2
-	return branch(exact(kids[:mid])), branch(exact(kids[mid:]))
+	mid := len(children) / 2
+	return branch(exact(children[:mid])), branch(exact(children[mid:]))
 }
 
 // spliced returns a copy of list with taken items at i replaced by others, exactly as long
@@ -198,22 +197,21 @@ func spliced[E any](list []E, i, taken int, others ...E) []E {
 // exact returns a copy without spare room.
 func exact[E any](list []E) []E { return append(make([]E, 0, len(list)), list...) }
 
-// cut returns the tree without the item that is equal to x, the same tree if there is
-// none.
+// cut returns the tree without the item that is equal to x; the same tree if there is none.
 func (t tree[T]) cut(x T) tree[T] {
 	if t.find(x) == nil {
 		return t
 	}
 	n := t.root.cut(x)
-	for n != nil && len(n.kids) == 1 {
-		n = n.kids[0]
+	for n != nil && len(n.children) == 1 {
+		n = n.children[0]
 	}
 	return tree[T]{n}
 }
 
 // cut returns the node without x, which is below it; nil if nothing is left.
 func (n *node[T]) cut(x T) *node[T] {
-	if n.kids == nil {
+	if n.children == nil {
 		if len(n.items) == 1 {
 			return nil
 		}
@@ -221,37 +219,37 @@ func (n *node[T]) cut(x T) *node[T] {
 		return leaf(spliced(n.items, i, 1))
 	}
 	i := n.search(func(y *T) bool { return x.compare(y) >= 0 }) - 1
-	k := n.kids[i].cut(x)
+	k := n.children[i].cut(x)
 	switch {
-	case k == nil && len(n.kids) == 1:
+	case k == nil && len(n.children) == 1:
 		return nil
 	case k == nil:
-		return branch(spliced(n.kids, i, 1))
+		return branch(spliced(n.children, i, 1))
 	}
-	j := min(i, len(n.kids)-2) // The kid and a neighbour become one if both are small.
+	j := min(i, len(n.children)-2) // The child and one next to it become one if both are small.
 	if j >= 0 {
-		pair := [2]*node[T]{n.kids[j], n.kids[j+1]}
+		pair := [2]*node[T]{n.children[j], n.children[j+1]}
 		pair[i-j] = k
 		if m := merged(pair[0], pair[1]); m != nil {
-			return branch(spliced(n.kids, j, 2, m))
+			return branch(spliced(n.children, j, 2, m))
 		}
 	}
-	return branch(spliced(n.kids, i, 1, k))
+	return branch(spliced(n.children, i, 1, k))
 }
 
-// merged returns two neighbours of one level as one, nil if that would be more than half
-// full: then the next items would divide it again.
+// merged returns two nodes next to each other as one; nil if that would be more than half full, so that a few items
+// more would divide it again.
 func merged[T ordered[T]](a, b *node[T]) *node[T] {
 	switch {
-	case a.kids == nil && len(a.items)+len(b.items) <= maxLeaf/2:
+	case a.children == nil && len(a.items)+len(b.items) <= maxLeaf/2:
 		return leaf(spliced(a.items, len(a.items), 0, b.items...))
-	case a.kids != nil && len(a.kids)+len(b.kids) <= maxBranch/2:
-		return branch(spliced(a.kids, len(a.kids), 0, b.kids...))
+	case a.children != nil && len(a.children)+len(b.children) <= maxBranch/2:
+		return branch(spliced(a.children, len(a.children), 0, b.children...))
 	}
 	return nil
 }
 
-// builder makes a tree of items that come in order.
+// builder makes a tree of items that are added in order.
 type builder[T ordered[T]] struct {
 	leaves []*node[T]
 	items  []T
@@ -332,9 +330,9 @@ func (c *cursor[T]) next() {
 			c.item = &s.n.items[s.i]
 			s.i++
 			return
-		case s.i < len(s.n.kids):
+		case s.i < len(s.n.children):
 			s.i++
-			c.path = append(c.path, step[T]{n: s.n.kids[s.i-1]})
+			c.path = append(c.path, step[T]{n: s.n.children[s.i-1]})
 		default:
 			c.path = c.path[:len(c.path)-1]
 		}

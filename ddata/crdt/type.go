@@ -8,9 +8,9 @@ import (
 	"fmt"
 )
 
-// Type handles the values of one type for callers that do not know it: a replicator
-// holds values of many. Its methods may be called by several goroutines at once. A method
-// that is handed a value of another type panics, which is a defect of the caller: ask Is.
+// Type handles the values of one type for callers that do not know it, such as a replicator, which holds values of many
+// types. Its methods may be called by several goroutines at once. A method that is passed a value of another type
+// panics: the caller has to ask Is.
 type Type interface {
 	// Name is the type's name, see [Value].
 	Name() string
@@ -44,7 +44,7 @@ type decoder[T any] interface {
 	encoding.BinaryUnmarshaler
 }
 
-// TypeOf returns the type of T, of which the pointer decodes: TypeOf[crdt.ORSet[string]]().
+// TypeOf returns the [Type] of T, as in TypeOf[crdt.ORSet[string]](). A *T decodes values.
 func TypeOf[T Value[T], P decoder[T]]() Type {
 	var zero T
 	return typeOf[T, P]{name: zero.TypeName()}
@@ -64,7 +64,7 @@ func (t typeOf[T, P]) Is(v any) bool {
 	return ok
 }
 
-// of returns v as a T. The panic names both types, for it is read in a log.
+// of returns v as a T. The panic names both types, for whoever reads it in a log.
 func (t typeOf[T, P]) of(v any) T {
 	x, ok := v.(T)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"errors"
 )
 
-// What every replicated value is: who changes it (Origin), what it can do (Value and the
-// optional methods below it), and how its bytes can be wrong.
+// The interfaces of replicated values: [Value], and the optional ones after it; who changes values ([Origin]); and what
+// may be wrong with their bytes.
 
 // ErrMalformed is returned, wrapped, by every decoder for bytes that are not the encoding
 // of a value: too short or too long, out of order, or in a form that no encoder writes.
@@ -19,11 +19,10 @@ var ErrMalformed = errors.New("crdt: malformed value")
 // Go type that has no encoding (see [LWWRegister]).
 var ErrType = errors.New("crdt: type without encoding")
 
-// Origin names one life of one process that changes values. Two processes never share an
-// origin, and a process that has lost what it knew of a value (it restarted without its
-// disk, or dropped the value and starts it anew) uses another one: an origin that counted
-// from the beginning again would give old names to new events. Zero is no process: under
-// it values keep what the retired have contributed, see [Retirer].
+// Origin names a process that changes values. Two processes never share an origin, and a process that has lost what it
+// knew of a value (it was restarted without its disk, or has dropped the value and begins it again) uses another one:
+// it would number new events like old ones. Zero is no process: under it values keep what retired origins have
+// contributed, see [Retirer].
 type Origin uint64
 
 // Value is what a replicated type T is. The zero value of T is its bottom: an empty
@@ -33,8 +32,7 @@ type Value[T any] interface {
 	// TypeName says of which type the value is: "gcounter", "orset[string]". It is the
 	// same for all values of T, and part of what replicas compare.
 	TypeName() string
-	// Merge returns the join of both, the least value that holds what either holds. The
-	// result has no pending delta.
+	// Merge returns the join of both: the least value that contains both. The result has no pending delta.
 	Merge(other T) T
 	// AppendBinary appends the canonical encoding: equal values have equal bytes. A
 	// pending delta is no part of it. Types of this package fail with [ErrType], or with
@@ -42,8 +40,7 @@ type Value[T any] interface {
 	encoding.BinaryAppender
 }
 
-// Differ is a value that remembers what its mutators have added, which is all that other
-// replicas need to be told.
+// Differ is a value that remembers what its mutators have added: other replicas need to be sent no more than that.
 type Differ[T any] interface {
 	// Delta returns what mutators have added since Settled, as a value that any state can
 	// be merged with, in any order and more than once; false if that is nothing.
@@ -52,25 +49,24 @@ type Differ[T any] interface {
 	Settled() T
 }
 
-// Retirer is a value that holds something for each origin, and can let go of those that
-// are no more.
+// Retirer is a value that holds something for each origin, and can fold the origins of processes that have ended.
 type Retirer[T any] interface {
-	// Retire folds what the origins that are gone have contributed into origin zero and
-	// keeps what the value says. It is legal only when all replicas hold the same of those
-	// origins; states and deltas from before meet states from after only once they have
-	// been retired alike, in the same steps. The result has no pending delta.
+	// Retire folds what the origins that are gone have contributed into origin zero. What is read of the value stays
+	// the same. It may be called only when all replicas hold the same of those origins; and a value or delta from
+	// before may be merged with a value from after only once it was retired too, by the same calls. The result has no
+	// pending delta.
 	Retire(gone func(Origin) bool) T
 }
 
-// Replacing is a value of which a change replaces what it has seen, and is told from others by a time: registers and
-// maps of the last write. One that asks a majority of replicas to hold such a change has it made upon what a
-// majority holds, so that a slow clock does not lose it.
-type Replacing interface {
-	// Replaces does nothing.
+// Replacer is a value whose changes replace what they have seen, and which of two changes counts is decided by their
+// times: registers and maps in which the last write wins. A replicator that has a majority of replicas confirm such a
+// change makes it in the value that a majority holds, so that a slow clock does not lose it.
+type Replacer interface {
+	// Replaces does nothing: it marks the type.
 	Replaces()
 }
 
-// Sizer is a value that knows what it costs.
+// Sizer is a value that knows how much memory it takes.
 type Sizer interface {
 	// Size returns about how many bytes of memory the value holds.
 	Size() int

@@ -12,9 +12,8 @@ import (
 // seen the other (Shapiro et al. 2011, section 3.1; the entries join by their maximum). Its
 // zero value has seen nothing.
 //
-// An entry must never be counted twice for two events. Whoever drops a vector and starts
-// anew under the same origin takes the numbers from a counter that goes on, with Raise, or
-// uses a new origin.
+// No number of an origin may stand for two events. A process that drops a vector and begins it again under the same
+// origin goes on with the numbers of before, by Raise, or uses a new origin.
 type VersionVector struct{ c *counts }
 
 var (
@@ -23,10 +22,10 @@ var (
 	_ Retirer[VersionVector] = VersionVector{}
 )
 
-// Order says how two version vectors stand to each other.
+// Order is the result of a comparison of two version vectors.
 type Order int
 
-// The four ways, from the view of the first vector.
+// The results, for the first of the two vectors.
 const (
 	Equal      Order = iota // Both have seen the same.
 	Before                  // The other has seen more.
@@ -70,7 +69,7 @@ func (v VersionVector) All() iter.Seq2[Origin, uint64] {
 	}
 }
 
-// Compare says how the vector stands to another.
+// Compare compares the vector with another one.
 func (v VersionVector) Compare(other VersionVector) Order {
 	over, under := v.c.covers(other.c), other.c.covers(v.c)
 	switch {

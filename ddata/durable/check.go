@@ -52,12 +52,12 @@ type GroupReport struct {
 	Meta  int    `json:"meta"`  // bytes
 }
 
-// progressKeys is after how many keys progress is told.
+// progressKeys is after how many keys progress is called.
 const progressKeys = 1 << 14
 
-// Check reads the store in a directory, which no process may have open, and reports what
-// is there and the first fault. The error says that there was nothing to check. progress
-// is told from time to time how many keys were read; it may be nil.
+// Check reads the store in a directory, which no process may have open, and reports what is there and the first fault.
+// An error is returned if there was nothing to check. progress is called from time to time with the number of keys that
+// were read; it may be nil.
 func Check(ctx context.Context, dir string, progress func(keys int64)) (*Report, error) {
 	files, lock, err := takeToRead(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Report) read(ctx context.Context, files disk.Files, lost *losses, count
 	return nil
 }
 
-// describe lists the files, and says whose they are.
+// describe fills in the files of the store, and its cluster and id.
 func (r *Report) describe(files disk.Files, v *view) error {
 	named := []string{}
 	r.Cluster, r.Files = v.cluster, nil
@@ -147,7 +147,7 @@ func (r *Report) describe(files disk.Files, v *view) error {
 	return nil
 }
 
-// isAside reports whether a file is one that nothing loads, but that may matter to a person.
+// isAside reports whether a file is one that is not loaded, and is kept for people.
 func isAside(name string) bool {
 	return strings.HasPrefix(name, asidePrefix) || strings.Contains(name, damagedSuffix)
 }
@@ -186,7 +186,7 @@ func readGroup(ctx context.Context, sources []source, name string, lost *losses,
 	}
 }
 
-// counter tells somebody about progress.
+// counter counts keys, and reports progress.
 type counter struct {
 	keys int64
 	tell func(keys int64) // Nil if nobody wants to know.
@@ -203,8 +203,7 @@ type noLock struct{}
 
 func (noLock) Close() error { return nil }
 
-// takeToRead locks a directory that is there. One that nobody can write is read without
-// a lock.
+// takeToRead locks a directory that exists. A directory that cannot be written is read without a lock.
 func takeToRead(path string) (disk.Files, io.Closer, error) {
 	lock, err := take(path, false)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {

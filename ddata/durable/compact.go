@@ -27,7 +27,7 @@ type worker struct {
 
 	mu    sync.Mutex    // Guards what follows.
 	ended chan struct{} // Closed when a flush has ended, and then replaced.
-	err   error         // that of the last flush
+	err   error         // The error of the last flush.
 }
 
 // start begins the goroutine, which stop ends and waits for. Without it, as in tests that
@@ -56,7 +56,7 @@ func (w *worker) stop() {
 	}
 }
 
-// nudge lets the goroutine look whether there is something to do.
+// nudge wakes the goroutine, which looks whether there is something to do.
 func (w *worker) nudge() {
 	select {
 	case w.wake <- struct{}{}:
@@ -73,15 +73,15 @@ func (w *worker) flushed(err error) {
 	w.ended = make(chan struct{})
 }
 
-// outcome returns what is closed when the next flush ends, and the error of the last one.
+// outcome returns a channel that is closed when the next flush ends, and the error of the last one.
 func (w *worker) outcome() (next <-chan struct{}, last error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ended, w.err
 }
 
-// room returns when the log may grow: it is not full, it was replaced, or the one before
-// is not sorted away yet and it is not too large for that.
+// room returns when the log may grow: it is not full; or it was replaced by a new one; or the log before it is not
+// written into a run yet, and this one has not become too large meanwhile.
 func (s *Store) room(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -122,7 +122,7 @@ func (s *Store) room(ctx context.Context) error {
 	}
 }
 
-// rotate begins a new log, and has the goroutine sort the old one away.
+// rotate begins a new log, and has the goroutine write the old one into a run.
 func (s *Store) rotate() error {
 	if err := s.newLog(); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (s *Store) rotate() error {
 	return nil
 }
 
-// tidy sorts the frozen table away and merges runs. An error is told to whoever applies
-// when that matters; damage is told at once.
+// tidy writes the frozen table into a run, and merges runs. Apply returns an error of that only if it cannot go on
+// without; damage it returns at once.
 func (s *Store) tidy(ctx context.Context) {
 	s.mu.Lock()
 	frozen, failed := s.frozen != nil, s.failed
@@ -158,8 +158,8 @@ func (s *Store) tidy(ctx context.Context) {
 	}
 }
 
-// damaged lets all writes fail after an error about damage: whoever has lost something must
-// not go on as if it had not.
+// damaged makes all further writes fail if an error is about damage: a store that has lost something must not go on as
+// if it had not.
 func (s *Store) damaged(err error) error {
 	if errors.Is(err, store.ErrCorrupt) {
 		s.fail(err)

@@ -31,7 +31,8 @@ type Config struct {
 // Default returns the settings without directory and cluster: a log of 16 MiB.
 func Default() Config { return Config{LogBytes: logBytesDefault} }
 
-// Paths returns pointers to the names of files, for who makes them relative to a directory.
+// Paths returns pointers to the settings that are names of files, so that a caller can make them relative to a
+// directory.
 func (c *Config) Paths() []*string { return []*string{&c.Dir} }
 
 // Validate reports every fault of c in one error, each a [field.Error].

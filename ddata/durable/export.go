@@ -37,8 +37,7 @@ type Exported struct {
 // Export writes every record that can be read as a line of JSON: group, key, and the
 // value in base64; before the records of a group there is a line with its meta, if it has
 // one. path is the directory of a store that no process has open, or one of the files
-// that were put aside. progress is told from time to time how many keys were written; it
-// may be nil.
+// that were put aside. progress is called from time to time with the number of keys that were written; it may be nil.
 func Export(ctx context.Context, path string, to io.Writer, progress func(keys int64)) (*Exported, error) {
 	lost := new(losses)
 	out := bufio.NewWriterSize(to, windowSize)

@@ -20,10 +20,9 @@ import (
 //	payload
 //	sum of head and payload 4
 //
-// Both sums begin with the tag of the file, a random number, so that what an earlier
-// file has left on the same place of the disk is no frame of this one. A frame is begun
-// and ended in a buffer ([begin], [framing.end]) and read by a [scanner], which can
-// also look for the next frame behind damage.
+// Both sums begin with the tag of the file, a random number, so that bytes of an earlier file in the same place of the
+// disk are no frame of this one. A frame is made in a buffer ([begin], [framing.end]) and read by a [scanner], which
+// can also look for the next frame after damage.
 
 // The kinds of frames.
 const (
@@ -70,7 +69,7 @@ func (f framing) end(b []byte, kind byte, number uint64) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Update(uint32(f), castagnoli, b))
 }
 
-// frame is one that was read. The payload is valid until the scanner goes on.
+// frame is a frame that was read. The payload is valid until the scanner goes on.
 type frame struct {
 	kind    byte
 	number  uint64

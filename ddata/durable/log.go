@@ -16,16 +16,15 @@ import (
 // A log takes what is applied, in the order in which it is applied: a frame for each sync
 // ([logWriter.append]). It is read at the next start ([readLog]).
 //
-// A frame that is cut off at the end of a log was never acknowledged, if it was torn
-// when the process or the machine ended; or it was, if somebody has damaged the file
-// since. The marks tell these apart. After each sync, and before it is acknowledged,
-// one of two marks in the head of the log is overwritten with the end of what is
-// synced. A mark need not be synced: the death of a process leaves it, and after that
-// of the machine an older mark is there which says less than the truth, never more. So:
+// A frame that is cut off at the end of a log was never acknowledged if the process or the machine ended while it was
+// written; but it was acknowledged if the file was damaged since. The marks tell these apart. After each sync, and
+// before it is acknowledged, one of two marks in the head of the log is overwritten with the end of what is synced. A
+// mark need not be synced: it is there after a crash of the process, and after a crash of the machine an older mark is
+// there, which says that less is synced, and never more. So:
 //
-//   - whatever is damaged before the mark was acknowledged: an error;
-//   - what is damaged behind the mark is a torn end, unless a whole frame follows, for
-//     which the damaged one was synced before: an error.
+//   - damage before the mark is damage to what was acknowledged: an error;
+//   - damage after the mark is a torn end, unless a whole frame follows: that was written after the damaged frame had
+//     been synced, and it is an error.
 
 const (
 	logHead   = 4096 // where the first frame of a log begins
@@ -35,8 +34,7 @@ const (
 	marks     = 2
 )
 
-// fileHead is the content of the first frame of a log or a run, from which a manifest
-// that is gone can be made again.
+// fileHead is the content of the first frame of a log or a run. From these, a manifest that is lost can be made again.
 type fileHead struct {
 	number, tag uint64
 	from, to    uint64 // Numbers of the logs whose content is in the file; its own for a log.
@@ -186,7 +184,7 @@ func (w *logWriter) append(b []byte) error {
 	return nil
 }
 
-// undo takes away what was written behind the last mark.
+// undo cuts off what was written after the last mark.
 func (w *logWriter) undo(err error) error {
 	if cut := w.file.Truncate(w.synced.end); cut != nil {
 		return fmt.Errorf("%w: %w", errBroken, errors.Join(err, cut))

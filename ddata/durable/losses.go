@@ -11,8 +11,7 @@ type Loss struct {
 	Fault string `json:"fault"`           // what is wrong with them
 }
 
-// losses takes the faults of files that are read as far as they are readable. Nil accepts
-// no fault.
+// losses collects the faults of files that are read as far as that is possible. Nil accepts no fault.
 type losses struct{ list []Loss }
 
 // accept notes a fault, or returns it if none is accepted.

@@ -30,12 +30,12 @@ const (
 	maxManifestBytes  = 1 << 20
 )
 
-// manifest is what the file of that name says.
+// manifest is the content of the file of that name.
 type manifest struct {
 	cluster string
 	id      uint64
 	starts  uint64
-	next    uint64 // Numbers of files from here on were not given yet.
+	next    uint64 // The number of the next file.
 	runs    []runFile
 	logs    []logFile // The oldest first; all but the last are sealed.
 }

@@ -126,7 +126,7 @@ func allNames(sources []source) []string {
 	return slices.Compact(names)
 }
 
-// draw returns a random number that is not zero.
+// draw returns a random number other than zero.
 func draw() uint64 {
 	for {
 		var b [8]byte

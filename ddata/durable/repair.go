@@ -13,10 +13,9 @@ import (
 	"github.com/quorate/quorate/ddata/store"
 )
 
-// [Repair] writes all that is readable into one new run; gives every old file a second name,
-// so that none is lost whatever happens; replaces the manifest, from which moment on the
-// store is the new run; and takes the first names away. Ended at any moment it can be
-// run again.
+// [Repair] writes all that is readable into one new run; gives every old file a second name, so that none is lost
+// whatever happens; replaces the manifest, from when on the store is the new run; and removes the first names. If it
+// ends in between, it can be run again.
 
 // damagedSuffix ends the second name of a file that was replaced by a repair.
 const damagedSuffix = ".damaged"
@@ -35,11 +34,10 @@ type Repaired struct {
 	FormerID string `json:"former_id,omitempty"`
 }
 
-// Repair makes a damaged store usable again with what is readable, and puts the old
-// files aside. A store without a fault stays as it is. The disk gets a new ID: a
-// replica that has lost what it had acknowledged is another one. A key that was dropped
-// may be back if the record of that is lost. progress is told from time to time how
-// many keys were read or written; it may be nil.
+// Repair makes a damaged store usable again with what is readable, and puts the old files aside. A store without a
+// fault stays as it is. A repaired store gets a new ID: a replica that has lost what it had acknowledged has to become
+// another one. A key that was dropped may be back if the record of that is lost. progress is called from time to time
+// with the number of keys that were read or written; it may be nil.
 func Repair(ctx context.Context, dir string, progress func(keys int64)) (*Repaired, error) {
 	lock, err := take(dir, false)
 	if err != nil {

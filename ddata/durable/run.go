@@ -71,19 +71,19 @@ func (w *runWriter) write(b []byte) error {
 	return err
 }
 
-// discard ends a run that is not wanted, and removes it.
+// discard closes and removes a run that is not wanted any more.
 func (w *runWriter) discard() error {
 	return errors.Join(w.file.Close(), w.files.Remove(w.name))
 }
 
-// group begins a group. They must come in some order, each once.
+// group begins a group. Each group is written once, in any order.
 func (w *runWriter) group(name string, wiped bool, meta []byte) {
 	w.index = append(w.index, runGroup{name: name, at: w.at, first: w.number})
 	w.head = batchHead{group: name, wipe: wiped, meta: meta}
 	w.changes = w.changes[:0]
 }
 
-// change adds a key to the group, behind those before it.
+// change adds a key to the group, after those before it in their order.
 func (w *runWriter) change(i item) error {
 	g := &w.index[len(w.index)-1]
 	from := len(w.changes)
@@ -187,7 +187,7 @@ func openRun(files disk.Files, named runFile, lost *losses) (*run, error) {
 	return r, nil
 }
 
-// openFile opens a file with the form of a run.
+// openFile opens a file that has the format of a run.
 func openFile(files disk.Files, name string, lost *losses) (*run, error) {
 	r := &run{path: files.Path(name)}
 	var err error
@@ -285,7 +285,7 @@ func parseIndex(b []byte) (map[string]runGroup, error) {
 	return index, nil
 }
 
-// makeIndex finds the groups of a run whose index is damaged in their frames.
+// makeIndex makes the index of a run whose own one is damaged, by reading all frames.
 func (r *run) makeIndex(begin int64, lost *losses) error {
 	s, err := r.whole(r.file, begin)
 	if err != nil {

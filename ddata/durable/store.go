@@ -59,14 +59,14 @@ type Store struct {
 	frozen   table      // what the logs before it hold; nil if they hold nothing
 	runs     []*run     // the oldest first
 	asides   []uint64   // the numbers of the files that were put aside
-	failed   error      // Nothing is written any more.
+	failed   error      // Why nothing is written any more; nil: the store works.
 	closed   bool
 }
 
 var _ store.Store = (*Store)(nil)
 
-// OpenIn opens the store in a directory with default settings, for the options that give it
-// to a node: cluster.WithStore(durable.OpenIn).
+// OpenIn opens the store in a directory with default settings. It is for the option by which a node gets a store:
+// cluster.WithStore(durable.OpenIn).
 func OpenIn(ctx context.Context, dir, cluster string) (store.Store, error) {
 	config := Default()
 	config.Dir, config.Cluster = dir, cluster
@@ -98,7 +98,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	return s, nil
 }
 
-// take locks a directory, and makes it first if that is wanted.
+// take locks a directory. With makes, it makes the directory if there is none.
 func take(path string, makes bool) (io.Closer, error) {
 	dir := disk.At(path)
 	info, err := os.Stat(path)
@@ -122,8 +122,8 @@ func take(path string, makes bool) (io.Closer, error) {
 	return lock, nil
 }
 
-// open opens the store in a directory that is locked, without the goroutine in the
-// background; the lock ends with the store, or with the error.
+// open opens the store in a directory that is locked, without the goroutine in the background. The lock is released
+// when the store is closed, or when open returns an error.
 func open(config Config, files disk.Files, lock io.Closer) (*Store, error) {
 	v, err := readView(files, nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func open(config Config, files disk.Files, lock io.Closer) (*Store, error) {
 	return s, nil
 }
 
-// start counts the start, and begins a log.
+// start counts this start in the manifest, and begins a log.
 func (s *Store) start(v *view) error {
 	m := manifest{cluster: s.config.Cluster, id: draw()}
 	if v.manifest != nil {
@@ -203,7 +203,7 @@ func (s *Store) keepLogs(v *view, m *manifest) error {
 func (s *Store) sweep() {
 	names, err := s.files.List()
 	if err != nil {
-		return // They only take room, and the next start tries again.
+		return // The files only take space, and the next start tries again.
 	}
 	named := map[string]bool{}
 	for _, r := range s.manifest.runs {
@@ -254,7 +254,7 @@ func (s *Store) change(edit func(*manifest)) error {
 	return nil
 }
 
-// fail lets all writes end with an error from now on.
+// fail makes all further writes return an error.
 func (s *Store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -291,14 +291,14 @@ func (s *Store) newLog() error {
 	return nil
 }
 
-// ID names the disk.
+// ID returns the id of the store.
 func (s *Store) ID() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.manifest.id
 }
 
-// Starts is how often the store was opened.
+// Starts returns how often the store was opened.
 func (s *Store) Starts() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,8 +319,8 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// sources returns what is in the store, the newest first, and a function that gives the
-// runs back. The groups of the active table change: they are opened under s.mu.
+// sources returns the frozen table and the runs, the newest first, and a function that releases the runs. The active
+// table is not among them: it changes, and is read under s.mu.
 func (s *Store) sources() (older []source, release func()) {
 	if s.frozen != nil {
 		older = append(older, s.frozen)
@@ -361,8 +361,7 @@ func (s *snapshot) open(string, *losses) (section, bool, error) {
 	return section{wiped: s.wiped, meta: s.meta, stream: &tableStream{items: s.items}}, s.there, nil
 }
 
-// group returns the sources of a group as it is now, and a function that gives the runs
-// back.
+// group returns the sources of a group as it is now, and a function that releases the runs.
 func (s *Store) group(name string) (sources []source, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -446,7 +445,7 @@ func (s *Store) chunk(ctx context.Context, batches []store.Batch) (n int, err er
 	for _, batch := range batches {
 		if batch.Wipe && batch.Aside {
 			if n > 0 {
-				break // What is put aside has what was applied before.
+				break // A copy that is put aside contains what was applied before.
 			}
 			if err := s.aside(ctx, batch.Group); err != nil {
 				return 0, err
@@ -502,8 +501,7 @@ func (s *Store) aside(ctx context.Context, name string) error {
 	return err
 }
 
-// Asides lists the files that hold what was put aside, those that were there before the
-// start included, see [store.Store].
+// Asides lists the files with copies that were put aside, also before this start, see [store.Store].
 func (s *Store) Asides() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// table is what logs hold, in memory: what was applied since the newest run. Values are
-// parts of the payloads that were applied.
+// table is the content of logs in memory: what was applied since the newest run. Its values are parts of the payloads
+// that were applied.
 type table map[string]*tableGroup
 
 // tableGroup is one group of a table.
@@ -65,7 +65,7 @@ func (t table) open(group string, _ *losses) (section, bool, error) {
 	return section{wiped: g.wiped, meta: g.meta, stream: &tableStream{items: g.items()}}, true, nil
 }
 
-// items returns what is known of each key, in any order.
+// items returns the keys of the group with their entries, in any order.
 func (g *tableGroup) items() []item {
 	items := make([]item, 0, len(g.entries))
 	for key, e := range g.entries {
@@ -74,14 +74,14 @@ func (g *tableGroup) items() []item {
 	return items
 }
 
-// item is a key with what is known of it.
+// item is a key with its entry.
 type item struct {
 	key string
 	entry
 }
 
-// tableStream is the stream of a table's group. It sorts when it is first read, since a
-// copy of a table that changes is taken while writers wait.
+// tableStream is the stream of a group of a table. It sorts the keys when it is first read, and not when it is made:
+// writers wait while a group of the active table is copied.
 type tableStream struct {
 	items  []item
 	sorted bool

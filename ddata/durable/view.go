@@ -14,10 +14,9 @@ import (
 	"github.com/quorate/quorate/ddata/store"
 )
 
-// A view is the store as it is on disk: what opening, checking, exporting and repairing
-// begin with ([readView]). Opening and checking accept no fault. Exporting and
-// repairing read what is readable; without a manifest they go by the heads of the
-// files.
+// A view is a store as it is on disk. Opening, checking, exporting and repairing begin with one ([readView]). Opening
+// and checking accept no fault; exporting and repairing read what is readable and, without a manifest, go by the heads
+// of the files.
 
 // view is what was read of a store.
 type view struct {
@@ -106,8 +105,8 @@ func (v *view) readNamed(files disk.Files, lost *losses) error {
 	return nil
 }
 
-// foreign refuses a log that was made after the manifest and has content: then the
-// manifest is older than what it should name. What is empty was left by a crash.
+// foreign refuses a log that was made after the manifest and has content: then the manifest is older than the files
+// that it should name. An empty log was left by a crash.
 func (v *view) foreign(files disk.Files, names []string, lost *losses) error {
 	for _, name := range names {
 		n, ok := number(name, "log-")

@@ -14,8 +14,8 @@
 //	err = producer.Send(ctx, "acct-42", command)     // accepted: it will be handled
 //	err = producer.Deliver(ctx, "acct-43", command)  // handled
 //
-// A node has one producer or several for a kind; goroutines and entities of the node share it. An entity
-// is told other messages, and asked, as ever: [Plain] makes a frame of them.
+// A node has one producer or several for a kind, each of which goroutines and entities of the node may share. Other
+// messages are sent to such an entity by Tell and Ask as before, in frames that [Plain] makes.
 //
 // # Life of a message
 //
@@ -31,16 +31,16 @@
 //
 // # Guarantees
 //
-//   - A message that was accepted is delivered until the entity has handled it: Receive has
-//     returned nil. That takes a producer that lives: with a [Queue] the next one with the same queue goes on.
+//   - A message that was accepted is delivered until the entity has handled it: Receive has returned nil. That takes a
+//     producer that runs: with a [Queue], the next producer with the same queue goes on.
 //   - An instance of an entity handles the messages of a producer once, and in the order in which one goroutine has
 //     sent them. After the producer has restarted with its queue, what was in the queue comes first.
-//   - What an entity does not confirm holds up what the producer has for this entity, and nothing else, as
-//     long as PerEntity of a few such entities leaves room in Messages and Bytes, and Calls are free.
-//   - Memory is bounded: a producer that holds as much as it may lets Send wait, which ends with its
-//     context and [ErrFull]. An entity remembers [Inbox.Sessions] producers, 24 bytes each.
+//   - A message that an entity does not confirm delays the further messages to this entity, and no others, as long as
+//     Messages, Bytes and Calls leave room beside what PerEntity permits a few such entities.
+//   - Memory is bounded: when a producer holds as much as it may, Send waits; if its context ends, the error is
+//     [ErrFull]. An entity remembers [Inbox.Sessions] producers, 24 bytes each.
 //
-// # What an entity that begins anew does
+// # After a restart of an entity
 //
 // An entity that was started anew, because it failed, was passive, or lost its node, has an empty inbox; one whose
 // shard moves in order takes it along, see [sharding.Snapshotter]. With an empty inbox it handles again what was not
@@ -63,18 +63,19 @@
 //			})
 //		}),
 //
-// The state, with the numbers of what has changed it, is saved once for each frame, and the acknowledgement leaves
-// after that. So each message changes the state once, whatever becomes of entity and producer, with two limits: a
-// program that sends the same thing twice, as after an error of Deliver, has sent two messages; and a producer whose
-// messages come after those of [Inbox.Sessions] others since is not remembered.
+// The state, with the numbers of the messages that have changed it, is saved once for each frame, and the
+// acknowledgement is sent after that. So each message changes the state once, whatever happens to entity and producer,
+// with two limits: a program that sends the same thing twice, as after an error of Deliver, has sent two messages; and
+// the entity forgets a producer when messages of [Inbox.Sessions] other ones have come since.
 //
 // # Non-guarantees
 //
 //   - Without a queue, what is not confirmed when the producer or its process ends may be lost.
 //   - Messages of several goroutines, or of several producers, have no order between them.
-//   - A message at which the entity always fails is delivered for ever, and holds up what follows it to this
-//     entity. The log says so. An entity that wants to go on handles it: notes it, and returns nil.
-//   - The acknowledgement is no reply: what a command answers goes by a plain frame, or by a message back.
+//   - A message at which the entity always fails is delivered for ever, and delays those that follow it to this entity.
+//     The log says so. To go on, the entity has to handle it: it notes the message, and returns nil.
+//   - The acknowledgement is no reply: an entity answers a command by a message of its own, or is asked by a plain
+//     frame.
 //
 // # Concurrency
 //

@@ -18,12 +18,12 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// A message is accepted by the machine of the owner ([driver.accept]), which waits for room. The goroutine of the
-// driver ([driver.run]) asks the machine for calls that are due, and each call asks an entity ([driver.ask]), has the
-// queue forget what the answer confirms ([driver.forget]), and tells the machine and those who wait.
+// A message waits for room in the machine of a producer or a pool ([driver.accept]). The goroutine of the driver
+// ([driver.run]) gets from the machine the calls that are due. Each call asks an entity ([driver.ask]), has the queue
+// remove what the answer confirms ([driver.forget]), and tells the machine and the callers that wait.
 
-// driver is what a [Producer] and a [Pool] have in common: the goroutine that makes the calls which a machine
-// wants made, those who wait for room in the machine, and the queue.
+// driver is what a [Producer] and a [Pool] have in common: the goroutine that makes the calls of a machine, the callers
+// that wait for room in the machine, and the queue.
 type driver[M any] struct {
 	region  *sharding.Region[*Frame[M]]
 	codec   codec[M]
@@ -41,13 +41,13 @@ type driver[M any] struct {
 	room chan struct{} // Nil, or closed when something was confirmed.
 }
 
-// machine is what a driver asks of its machine, with the lock held.
+// machine are the methods of its machine that a driver calls, with the lock held.
 type machine interface {
 	Held() int                         // How many messages are accepted, or about to be, and not confirmed.
 	Wake() (at time.Duration, ok bool) // When a call is due at the latest, if nothing else happens before.
 }
 
-// due returns the call that a machine wants made now, or nil. It is called with the lock held.
+// due returns the call that is to be made now, or nil. It is called with the lock held.
 type due func(now time.Duration) func(context.Context)
 
 // newDriver checks a configuration and returns the driver of a new session.
@@ -73,7 +73,7 @@ func newDriver[M any](region *sharding.Region[*Frame[M]], cfg Config) (*driver[M
 	return d, nil
 }
 
-// load has keep take each message that the queue has of earlier runs, decoded.
+// load decodes each message that the queue has of earlier runs, and passes it to keep.
 func (d *driver[M]) load(ctx context.Context, keep func(Entry, M) error) error {
 	if d.cfg.Queue == nil {
 		return nil
@@ -96,7 +96,7 @@ func (d *driver[M]) load(ctx context.Context, keep func(Entry, M) error) error {
 	return nil
 }
 
-// forget has the queue remove what was confirmed. Until it has, nothing is confirmed.
+// forget has the queue remove messages. They count as confirmed after that only.
 func (d *driver[M]) forget(ctx context.Context, ids []EntryID) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
@@ -106,7 +106,7 @@ func (d *driver[M]) forget(ctx context.Context, ids []EntryID) error {
 	return nil
 }
 
-// encode returns the bytes of a message that can be delivered. What names the message in errors.
+// encode returns the encoding of a message, or why it cannot be delivered. What names the message in errors.
 func (d *driver[M]) encode(what string, message M) ([]byte, error) {
 	var none M
 	if any(message) == any(none) {
@@ -122,8 +122,8 @@ func (d *driver[M]) encode(what string, message M) ([]byte, error) {
 	return encoded, nil
 }
 
-// accept offers a message to the machine until there is room. Offer returns a channel that is closed when there may
-// be, or else what has come of it. The error of a wait that ctx ends wraps full.
+// accept calls offer until the machine has room for a message. As long as it has none, offer returns a channel that is
+// closed when there may be some; then it returns nil and the result. If ctx ends the wait, the error wraps full.
 func (d *driver[M]) accept(ctx context.Context, offer func() (room <-chan struct{}, err error), full error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("delivery: not accepted: %w", context.Cause(ctx))
@@ -177,7 +177,7 @@ func (d *driver[M]) over() bool {
 	}
 }
 
-// awaited returns what is closed when something is confirmed. The caller holds mu.
+// awaited returns a channel that is closed when something is confirmed. The caller holds mu.
 func (d *driver[M]) awaited() <-chan struct{} {
 	if d.room == nil {
 		d.room = make(chan struct{})
@@ -185,7 +185,7 @@ func (d *driver[M]) awaited() <-chan struct{} {
 	return d.room
 }
 
-// freed tells those who wait that something was confirmed. The caller holds mu.
+// freed wakes those who wait for room: something was confirmed. The caller holds mu.
 func (d *driver[M]) freed() {
 	if d.room != nil {
 		close(d.room)
@@ -193,7 +193,7 @@ func (d *driver[M]) freed() {
 	}
 }
 
-// rouse has run ask the machine for calls.
+// rouse wakes run, which asks the machine for calls that are due.
 func (d *driver[M]) rouse() {
 	select {
 	case d.wake <- struct{}{}:
@@ -208,8 +208,8 @@ func (d *driver[M]) ask(ctx context.Context, to string, frame *Frame[M]) (*Ack, 
 	return sharding.Ask[*Ack](asking, d.region, to, frame)
 }
 
-// run makes the calls that the machine wants made. It is the goroutine of the driver, and waits for the calls at
-// the end. What is held then and in no queue may be lost: lost names it.
+// run makes the calls that are due. It is the goroutine of the driver, and waits for the calls at the end. What the
+// machine holds then, and is in no queue, may be lost: lost says what that is in the log.
 func (d *driver[M]) run(m machine, next due, lost string) {
 	defer close(d.done)
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -219,7 +219,7 @@ func (d *driver[M]) run(m machine, next due, lost string) {
 		select {
 		case <-d.wake:
 		case <-timer.C:
-		case <-d.region.Done(): // Nothing will be delivered by this node any more.
+		case <-d.region.Done(): // This node delivers nothing any more.
 			d.end()
 			continue
 		case <-d.ends:
@@ -249,7 +249,7 @@ func (d *driver[M]) serve(ctx context.Context, m machine, next due) (time.Durati
 	return max(at-time.Since(d.began), 0), ok
 }
 
-// farewell says what may be lost.
+// farewell logs what may be lost.
 func (d *driver[M]) farewell(m machine, lost string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

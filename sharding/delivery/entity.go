@@ -13,13 +13,13 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Entities gives an inbox to an entity that knows nothing of deliveries: entity is what the runtime sees, and
-// passes on each message and each call of an optional interface.
+// [Entities] adds an inbox to entities that know nothing of deliveries: the runtime gets an [entity], which passes on
+// each message, and each call of an optional interface.
 
-// Entities returns the [sharding.Kind.New] of entities that take deliveries and remember them in memory, by
-// an inbox like the given one. The entities that create returns get each message as if it were told;
-// they may have all optional interfaces of an entity. The inbox goes along when a shard moves in order, with
-// the memory of the entity if that is a [sharding.Snapshotter], and by itself if it is none.
+// Entities returns a function for [sharding.Kind.New]: its entities take deliveries, and have an inbox like the given
+// one in memory. The entities that create returns get each message as if by Tell; they may implement all optional
+// interfaces of an entity. When a shard moves in order, the inbox moves with it, together with the memory of the entity
+// if that is a [sharding.Snapshotter].
 func Entities[M any](inbox Inbox, create func(*sharding.Context) sharding.Entity[M]) func(*sharding.Context) sharding.Entity[*Frame[M]] {
 	checker := sharding.EntityChecker(nil)
 	return func(c *sharding.Context) sharding.Entity[*Frame[M]] {

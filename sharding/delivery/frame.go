@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
-// What goes between a producer and an entity, and its encoding: a Frame with messages, and the Ack that
+// The messages between a producer and an entity, and their encoding: a [Frame] with messages, and the [Ack] that
 // answers it.
 
-// Session names a numbering of messages. Each producer draws one when it starts, so that the numbers of
-// two producers, or of one before and after a restart, are never taken for each other.
+// Session names a numbering of messages. Each producer draws one when it starts, so that the numbers of two producers,
+// or of one producer before and after a restart, are told apart.
 type Session [16]byte
 
 // MarshalText returns the session in hexadecimal digits.
@@ -32,8 +32,8 @@ func (s *Session) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Frame is the message of a kind whose entities take deliveries: messages of one producer in their
-// order, or a single one that nobody numbers, see [Plain].
+// Frame is the message of a kind whose entities take deliveries: messages of one producer in their order, or a single
+// one without a number, see [Plain].
 type Frame[M any] struct {
 	session Session
 	items   []item[M]
@@ -46,8 +46,8 @@ type item[M any] struct {
 	encoded []byte // Nil: not encoded yet.
 }
 
-// Plain returns a frame for [sharding.Region.Tell] and [sharding.Ask]: a message as without this
-// package, which is delivered at most once and may be answered. It is not nil.
+// Plain returns a frame for [sharding.Region.Tell] and [sharding.Ask]. Its message is one as without this package: it
+// is delivered at most once, and may be answered. The message must not be nil.
 func Plain[M any](message M) *Frame[M] { return &Frame[M]{items: []item[M]{{message: message}}} }
 
 // plain reports whether a frame is not from a producer.
@@ -60,7 +60,7 @@ type Ack struct {
 	demand    int    // How many messages the next frame may have.
 }
 
-// answer returns what an outbox gets of an ack.
+// answer returns an ack as the machine of a producer takes it.
 func (a *Ack) answer() producer.Answer {
 	return producer.Answer{Session: producer.Session(a.session), Confirmed: a.confirmed, Demand: a.demand}
 }
@@ -77,8 +77,8 @@ const (
 	ackSession, ackConfirmed, ackDemand wire.Number = 1, 2, 3
 )
 
-// Codec returns the codec of a kind whose entities take deliveries of messages M, which inner encodes,
-// and replies other than those of this package, too. Nil: [sharding.Protobuf].
+// Codec returns the codec of a kind whose entities take deliveries of messages M. Inner encodes these messages, and
+// replies other than those of this package; nil: [sharding.Protobuf].
 func Codec[M any](inner sharding.Codec) sharding.Codec { return codec[M]{innerOf(inner)} }
 
 func innerOf(inner sharding.Codec) sharding.Codec {
@@ -221,8 +221,8 @@ func (c codec[M]) message(encoded []byte) (M, error) {
 	return message, err
 }
 
-// check refuses what no producer sends: numbers that do not rise from 1, and messages without numbers
-// but a single one.
+// check refuses a frame that no producer sends: its numbers have to rise, from 1 or more; and a frame without numbers
+// has one message.
 func (f *Frame[M]) check() error {
 	if f.plain() {
 		if len(f.items) != 1 || f.items[0].number != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// The consumer's side: an Inbox is what an entity remembers, Frame.Handle is the rule by which it handles
-// and acknowledges. Entities, in entity.go, applies both to an entity that knows nothing of deliveries.
+// The side of the entity: an [Inbox] is what an entity remembers of deliveries, and [Frame.Handle] handles and
+// acknowledges by it. [Entities] applies both to an entity that knows nothing of deliveries.
 
 // The values of an [Inbox] whose fields are zero.
 const (
@@ -20,10 +20,9 @@ const (
 	DefaultSessions = 100
 )
 
-// Inbox is what an entity remembers of deliveries. The zero value is one that has seen none. In the
-// memory of an entity it ends with the instance; as a field of a state that package state saves it
-// makes that each message changes the state once. It is not safe for concurrent use, as an entity
-// needs it for nothing else.
+// Inbox is what an entity remembers of deliveries. The zero value has seen none. In the memory of an entity it ends
+// with the instance; as a field of a state that package state saves, it has each message change the state once. It is
+// not safe for concurrent use: only the entity uses it.
 type Inbox struct {
 	// Window is how many messages a producer may send at one time, at most [FrameMax]. Zero:
 	// [DefaultWindow]. Below zero: the entity handles none at present, and producers ask again.
@@ -81,13 +80,12 @@ func (in *Inbox) demand() int {
 // Replier is the context of a message: [sharding.Context], or that of package state.
 type Replier interface{ Reply(message any) error }
 
-// Handle handles the messages of a frame that the inbox has not seen, in their order and within its
-// window, and acknowledges those up to there. An error of handle ends it, and is returned: the
-// entity returns it from Receive, nothing of the frame is acknowledged, and all of it is delivered
-// again. So it is after a [sharding.RefusalError] of a delivery, which nobody hears as an answer; the entity stays
-// then, with what it has handled before in its memory, and without any of the frame in a state that is saved. While a
-// delivery is handled, handle does not reply, since its producer waits for nothing but the acknowledgement; the
-// message of a [Plain] frame may be answered.
+// Handle calls handle for the messages of a frame that the inbox has not seen, in their order and within its window,
+// and acknowledges them. An error of handle ends that, and is returned. The entity has to return it from Receive: then
+// nothing of the frame is acknowledged, and the whole frame is delivered again. That is so after a
+// [sharding.RefusalError] too, which reaches no caller; the entity keeps running then, with the messages before in its
+// memory, and with none of the frame in a state that is saved. Handle must not reply to a delivery, since its producer
+// waits for the acknowledgement only; the message of a [Plain] frame may be answered.
 func (f *Frame[M]) Handle(c Replier, in *Inbox, handle func(message M) error) error {
 	if f.plain() {
 		for _, i := range f.items {

@@ -15,15 +15,14 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/internal/workpool"
 )
 
-// A pool is the driver of a machine: Submit puts jobs into the machine, next makes a call of each frame that it
-// wants sent, call asks the worker and tells the machine what it has answered. All decisions are those of package
-// workpool.
+// A pool drives a machine of package workpool, which decides: Submit puts jobs into it, next makes a call of each frame
+// that is to be sent, and call asks the worker and tells the machine the answer.
 
 // Pool gives jobs to whichever of its workers is free: entities of a kind, each of which is given as many jobs as
 // its inbox takes, and no more until it has done them. It is safe for concurrent use.
 //
-//   - A job that was accepted is done by some worker: its Receive has returned nil. That takes a pool that lives; with
-//     a [Queue] the next one with the same queue goes on.
+//   - A job that was accepted is done by some worker: its Receive has returned nil. That takes a pool that runs; with a
+//     [Queue], the next pool with the same queue goes on.
 //   - The jobs of a worker that fails, does not answer within Timeout, or is lost with its node go to another worker.
 //     So a job may be done twice, by two workers at the same moment too.
 //   - Jobs have no order.
@@ -47,13 +46,13 @@ type job[M any] struct {
 	told    chan struct{} // Nil, or closed when the job is done.
 }
 
-// PoolStats are counts of a pool since it began, and how it is at present.
+// PoolStats are counts of a pool since it was started, and what it has at present.
 type PoolStats struct {
 	Held      int    // Jobs that are accepted, or about to be, and not done.
 	UnderWay  int    // Those of them that a worker has.
 	Busy      int    // Workers that have some.
 	Confirmed uint64 // Jobs that were done.
-	Failed    uint64 // Attempts to which no answer of use came.
+	Failed    uint64 // Attempts without a usable answer.
 	Nonsense  uint64 // Those of them with an answer that confirmed what was not sent.
 }
 
@@ -87,8 +86,8 @@ func (p *Pool[M]) restore(e Entry, message M) error {
 	return nil
 }
 
-// SetWorkers says who the workers are from now on. A worker that is none any more ends what it has under way. Without
-// workers jobs wait. The error wraps [ErrInvalid]; nothing has changed then.
+// SetWorkers replaces the workers. A former worker still finishes the frame that it has. Without workers, jobs wait.
+// The error wraps [ErrInvalid]; nothing has changed then.
 func (p *Pool[M]) SetWorkers(ids []string) error {
 	for i, id := range ids {
 		if err := checkID(id); err != nil {
@@ -105,9 +104,9 @@ func (p *Pool[M]) SetWorkers(ids []string) error {
 	return nil
 }
 
-// Submit has a job done, and returns when it is accepted: into the queue, if there is one. While the pool holds as
-// much as it may, Submit waits, until ctx ends. Nobody may change the job after the call. The error
-// wraps [ErrFull] and the cause of ctx, [ErrInvalid], [ErrClosed] or [ErrQueue].
+// Submit has a job done, and returns when it is accepted: when it is in the queue, if there is one. While the pool
+// holds as much as it may, Submit waits until ctx ends. The job must not be changed after the call. The error wraps
+// [ErrFull] and the cause of ctx, [ErrInvalid], [ErrClosed] or [ErrQueue].
 func (p *Pool[M]) Submit(ctx context.Context, message M) error { return p.submit(ctx, message, nil) }
 
 // Do is Submit, and waits until the job is done. If ctx or the pool ends before that, the error wraps

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding/delivery/internal/producer"
 )
 
-// A producer is the driver of an outbox: Send puts messages into the outbox, next makes a call of each frame that
-// it wants sent, call asks the entity and tells the outbox what it has answered. All decisions are the outbox's.
+// A producer drives an outbox, which decides: Send puts messages into it, next makes a call of each frame that is to be
+// sent, and call asks the entity and tells the outbox the answer.
 
 // The ways in which a message is not accepted, or not known to be handled.
 var (
@@ -28,20 +28,20 @@ var (
 	// ErrClosed says that the producer, or its node, has ended. A message that [Producer.Send] has accepted
 	// before may have been handled.
 	ErrClosed = errors.New("delivery: the producer has ended")
-	// ErrQueue says that the queue has failed. The message is not delivered by this producer, but perhaps by the next one
-	// with the same queue.
+	// ErrQueue says that the queue has failed. The message is not delivered by this producer, but perhaps by the next
+	// one with the same queue.
 	ErrQueue = errors.New("delivery: the queue has failed")
 	// ErrUnconfirmed says that a message was accepted, and not confirmed until the context ended. It
 	// is delivered all the same.
 	ErrUnconfirmed = errors.New("delivery: accepted, and not confirmed yet")
 )
 
-// Stats are counts of a producer since it began, and how it is at present.
+// Stats are counts of a producer since it was started, and what it has at present.
 type Stats struct {
 	Held      int    // Messages that are accepted, or about to be, and not confirmed.
 	Paused    int    // Entities that wait for the next attempt.
 	Confirmed uint64 // Messages.
-	Failed    uint64 // Attempts to which no answer of use came.
+	Failed    uint64 // Attempts without a usable answer.
 	Nonsense  uint64 // Those of them with an answer that confirmed what was never sent.
 }
 

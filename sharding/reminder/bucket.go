@@ -15,7 +15,7 @@ import (
 
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/bound"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -36,9 +36,9 @@ type bucket struct {
 type loop struct {
 	bucket  *bucket
 	id      string // Of the entity.
-	machine *remind.Bucket
+	machine *buckets.Bucket
 	epoch   sharding.Epoch
-	handles [remind.Pages]*state.Handle // Each is used by one goroutine at a time: that which has its page's call.
+	handles [buckets.Pages]*state.Handle // Each is used by one goroutine at a time: that which has its page's call.
 
 	ctx    context.Context //nolint:containedctx // That of the loop and of all that it starts.
 	cancel context.CancelCauseFunc
@@ -53,7 +53,7 @@ type loop struct {
 
 // question is one that Receive has.
 type question struct {
-	ask    remind.Ask
+	ask    buckets.Ask
 	answer chan<- []byte // Has room for the answer.
 }
 
@@ -79,9 +79,9 @@ func (b *bucket) begin(c *sharding.Context) {
 	s := b.service
 	l := &loop{
 		bucket: b, id: c.ID(), epoch: c.Epoch(), stop: make(chan struct{}), asks: make(chan question), over: make(chan struct{}),
-		told: make(chan any, remind.Pages+s.cfg.InFlight), waits: map[uint64]chan<- []byte{},
-		machine: remind.New(remind.Config{
-			Pages: remind.Pages, InFlight: s.cfg.InFlight, RetryMin: s.cfg.RetryMin, RetryMax: s.cfg.RetryMax,
+		told: make(chan any, buckets.Pages+s.cfg.InFlight), waits: map[uint64]chan<- []byte{},
+		machine: buckets.New(buckets.Config{
+			Pages: buckets.Pages, InFlight: s.cfg.InFlight, RetryMin: s.cfg.RetryMin, RetryMax: s.cfg.RetryMax,
 			ReopenMin: reopenFirst, ReopenMax: maxReopen,
 		}),
 	}
@@ -118,30 +118,30 @@ func (b *bucket) Receive(c *sharding.Context, message *sharding.Bytes) error {
 	if len(*message) == 0 {
 		return nil
 	}
-	ask, err := remind.DecodeAsk(*message)
+	ask, err := buckets.DecodeAsk(*message)
 	if err == nil {
 		err = faultOf(ask)
 	}
 	if err != nil {
-		return reply(c, remind.AppendAnswer(nil, remind.Answer{Code: remind.Invalid, Detail: err.Error()}))
+		return reply(c, buckets.AppendAnswer(nil, buckets.Answer{Code: buckets.Invalid, Detail: err.Error()}))
 	}
-	_, ask.Page = remind.Place(ask.Reminder.Kind, ask.Reminder.ID)
+	_, ask.Page = buckets.Place(ask.Reminder.Kind, ask.Reminder.ID)
 	answer := make(chan []byte, 1)
 	select {
 	case b.loop.asks <- question{ask, answer}:
 	case <-b.loop.ctx.Done():
-		return reply(c, remind.AppendAnswer(nil, remind.Answer{Code: remind.Unavailable, Detail: context.Cause(b.loop.ctx).Error()}))
+		return reply(c, buckets.AppendAnswer(nil, buckets.Answer{Code: buckets.Unavailable, Detail: context.Cause(b.loop.ctx).Error()}))
 	}
 	select {
 	case bytes := <-answer: // The machine answers within the limits of the store.
 		return reply(c, bytes)
 	case <-b.loop.ctx.Done():
-		return reply(c, remind.AppendAnswer(nil, remind.Answer{Code: remind.Unknown, Detail: context.Cause(b.loop.ctx).Error()}))
+		return reply(c, buckets.AppendAnswer(nil, buckets.Answer{Code: buckets.Unknown, Detail: context.Cause(b.loop.ctx).Error()}))
 	}
 }
 
 // faultOf looks at a question from elsewhere.
-func faultOf(a remind.Ask) error {
+func faultOf(a buckets.Ask) error {
 	if fault := a.Check(); fault != "" {
 		return errors.New(fault)
 	}
@@ -159,12 +159,12 @@ func (l *loop) run() {
 	defer func() {
 		l.cancel(context.Canceled)
 		l.work.Wait()
-		s.gauge(l.bucket, remind.Gauges{}, true)
+		s.gauge(l.bucket, buckets.Gauges{}, true)
 		l.tell()
 		close(l.over)
 	}()
-	var out remind.Outbox
-	var in any = remind.Tick{}
+	var out buckets.Outbox
+	var in any = buckets.Tick{}
 	stop := l.stop
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -172,9 +172,9 @@ func (l *loop) run() {
 		now := s.now()
 		l.machine.Step(now, in, &out)
 		switch in := in.(type) {
-		case remind.Opened:
+		case buckets.OpenResult:
 			l.closed(in.Page)
-		case remind.Saved:
+		case buckets.SaveResult:
 			l.closed(in.Page)
 		}
 		l.carry(&out)
@@ -196,9 +196,9 @@ func (l *loop) run() {
 			l.waits[l.asked] = q.answer
 			in = q.ask
 		case <-timer.C:
-			in = remind.Tick{}
+			in = buckets.Tick{}
 		case <-stop:
-			stop, in = nil, remind.Close{}
+			stop, in = nil, buckets.Close{}
 		case <-l.ctx.Done():
 			return
 		}
@@ -223,21 +223,21 @@ func (l *loop) tell() {
 }
 
 // carry does what the machine wants.
-func (l *loop) carry(out *remind.Outbox) {
+func (l *loop) carry(out *buckets.Outbox) {
 	for _, p := range out.Open {
 		l.work.Go(func() { l.open(p) })
 	}
 	for _, s := range out.Save {
 		l.work.Go(func() { l.save(s) })
 	}
-	for _, f := range out.Fire {
+	for _, f := range out.Deliver {
 		if f.Attempt == 1 {
 			l.bucket.service.counts.late(time.Duration(f.Late) * time.Millisecond)
 		}
 		l.work.Go(func() { l.fire(f) })
 	}
 	for _, a := range out.Answers {
-		l.waits[a.ID] <- remind.AppendAnswer(nil, a)
+		l.waits[a.ID] <- buckets.AppendAnswer(nil, a)
 		delete(l.waits, a.ID)
 	}
 }
@@ -248,17 +248,17 @@ func (l *loop) open(p int) {
 	key := store.Key{Kind: s.cfg.Name, ID: strconv.Itoa(l.bucket.number) + "/" + strconv.Itoa(p)}
 	handle, record, err := s.keeper.Open(l.ctx, key, l.epoch)
 	l.handles[p] = handle
-	l.told <- remind.Opened{Page: p, Record: record, Err: err, Fenced: errors.Is(err, state.ErrFenced)}
+	l.told <- buckets.OpenResult{Page: p, Record: record, Err: err, Fenced: errors.Is(err, state.ErrFenced)}
 }
 
 // save changes a page.
-func (l *loop) save(c remind.Save) {
+func (l *loop) save(c buckets.SavePage) {
 	h := l.handles[c.Page]
 	err := h.SaveEvents(l.ctx, c.Events)
 	if len(c.Events) == 0 {
 		err = h.SaveSnapshot(l.ctx, c.Snapshot, 1)
 	}
-	l.told <- remind.Saved{Page: c.Page, Err: err, Fenced: errors.Is(err, state.ErrFenced)}
+	l.told <- buckets.SaveResult{Page: c.Page, Err: err, Fenced: errors.Is(err, state.ErrFenced)}
 }
 
 // closed reports that a page is closed; not when the bucket ends. Of many one a second is logged: a store
@@ -275,7 +275,7 @@ func (l *loop) closed(page int) {
 }
 
 // fire delivers a reminder.
-func (l *loop) fire(f remind.Fire) {
+func (l *loop) fire(f buckets.Deliver) {
 	l.bucket.service.counts.fired.Add(1)
 	failure := "it ended its goroutine"
 	defer func() { l.fired(f, failure) }()
@@ -283,7 +283,7 @@ func (l *loop) fire(f remind.Fire) {
 }
 
 // fired tells the bucket how a delivery has ended.
-func (l *loop) fired(f remind.Fire, failure string) {
+func (l *loop) fired(f buckets.Deliver, failure string) {
 	s := l.bucket.service
 	switch {
 	case failure == "":
@@ -292,12 +292,12 @@ func (l *loop) fired(f remind.Fire, failure string) {
 		s.counts.unacknowledged.Add(1)
 		s.log.Debug("a reminder was not acknowledged", "kind", f.Reminder.Kind, "entity", f.Reminder.ID, "name", f.Reminder.Name, "attempt", f.Attempt, "error", failure)
 	}
-	l.told <- remind.Delivered{Fire: f.ID, Failure: strings.ToValidUTF8(failure, "?")}
+	l.told <- buckets.Delivered{ID: f.ID, Failure: strings.ToValidUTF8(failure, "?")}
 }
 
 // deliver calls the target, and says why the entity has not acknowledged: empty if it has. The text of an error is
 // that of the program, and so is what happens when it is asked for.
-func (s *Service) deliver(ctx context.Context, f remind.Fire) (failure string) {
+func (s *Service) deliver(ctx context.Context, f buckets.Deliver) (failure string) {
 	deliver := (*s.targets.Load())[f.Reminder.Kind]
 	if deliver == nil {
 		return short(fmt.Sprintf("this node has no target for kind %q", f.Reminder.Kind))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/config/field"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state"
 )
 
@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // pageBytes bounds a page as it is written: its reminders, and a few bytes for each.
-const pageBytes = 2 * remind.PageBytes
+const pageBytes = 2 * buckets.MaxPageBytes
 
 // Default returns the default configuration.
 func Default() Config {
@@ -55,7 +55,7 @@ func Default() Config {
 // Validate reports every fault in one error, each a [field.Error].
 func (c Config) Validate() error {
 	var faults field.Faults
-	faults.Refuse(c.Name == "" || len(c.Name) > remind.KindBytes, "name", "%d bytes, want 1 to %d", len(c.Name), remind.KindBytes)
+	faults.Refuse(c.Name == "" || len(c.Name) > buckets.KindBytes, "name", "%d bytes, want 1 to %d", len(c.Name), buckets.KindBytes)
 	faults.Add(field.Ranges(c))
 	faults.Relate(c.RetryMax < c.RetryMin, "retry-max", "retry-min", "%v is below retry-min, which is %v", c.RetryMax, c.RetryMin)
 	faults.Add(field.Within("state", c.State.Validate()))

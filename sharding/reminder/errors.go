@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 )
 
 // What a call may end with, besides the errors of [sharding.Ask]. All but ErrUnknown say that nothing
@@ -60,15 +60,15 @@ func short(name string) string {
 }
 
 // errorOf returns the error of an answer; nil if all went well.
-func errorOf(a remind.Answer) error {
+func errorOf(a buckets.Answer) error {
 	switch a.Code {
-	case remind.OK:
+	case buckets.OK:
 		return nil
-	case remind.Full:
+	case buckets.Full:
 		return ErrFull
-	case remind.Invalid:
+	case buckets.Invalid:
 		return ErrInvalid
-	case remind.Unavailable:
+	case buckets.Unavailable:
 		return ErrUnavailable
 	default:
 		return ErrUnknown

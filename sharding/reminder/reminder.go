@@ -15,7 +15,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state"
 	"github.com/quorate/quorate/sharding/state/store"
 )
@@ -89,8 +89,8 @@ type Service struct {
 
 	started chan struct{} // Closed when region is set.
 	targets atomic.Pointer[map[string]Deliver]
-	mu      sync.Mutex                // Guards changes of targets, and what follows.
-	gauges  map[*bucket]remind.Gauges // Of the buckets that are here.
+	mu      sync.Mutex                 // Guards changes of targets, and what follows.
+	gauges  map[*bucket]buckets.Gauges // Of the buckets that are here.
 }
 
 // Option is what only code can give to [Start].
@@ -107,7 +107,7 @@ func Start(h sharding.Host, st store.Store, cfg Config, options ...Option) (*Ser
 	}
 	origin := time.Now()
 	s := &Service{
-		cfg: cfg, log: slog.Default(), started: make(chan struct{}), ids: sharding.OnePerShard(remind.Buckets), gauges: map[*bucket]remind.Gauges{},
+		cfg: cfg, log: slog.Default(), started: make(chan struct{}), ids: sharding.OnePerShard(buckets.Buckets), gauges: map[*bucket]buckets.Gauges{},
 		now: func() machine.Now {
 			now := time.Now()
 			return machine.Now{Mono: machine.Instant(now.Sub(origin)), Wall: now}
@@ -128,7 +128,7 @@ func Start(h sharding.Host, st store.Store, cfg Config, options ...Option) (*Ser
 	}
 	s.region, err = sharding.Start(h, sharding.Kind[*sharding.Bytes]{
 		Name: cfg.Name, Role: cfg.Role, ProxyOnly: cfg.ProxyOnly, Codec: sharding.Raw{},
-		Shards: remind.Buckets, Permanent: s.ids,
+		Shards: buckets.Buckets, Permanent: s.ids,
 		New: func(c *sharding.Context) sharding.Entity[*sharding.Bytes] {
 			number, known := numbers[c.ID()]
 			if !known {
@@ -147,7 +147,7 @@ func Start(h sharding.Host, st store.Store, cfg Config, options ...Option) (*Ser
 // Target says how reminders reach the entities of a kind. All nodes that keep reminders need it for each
 // kind; reminders of others wait, and are tried again.
 func (s *Service) Target(kind string, deliver Deliver) error {
-	if fault := (remind.Key{Kind: kind, ID: "-", Name: "-"}).Check(); fault != "" {
+	if fault := (buckets.Key{Kind: kind, ID: "-", Name: "-"}).Check(); fault != "" {
 		return fmt.Errorf("reminder: %w: %s", ErrInvalid, fault)
 	}
 	if deliver == nil {
@@ -170,12 +170,12 @@ func (s *Service) Set(ctx context.Context, r Reminder) error {
 	switch {
 	case r.Due.IsZero():
 		return &Error{"set", r.Kind, r.ID, r.Name, "due is not set: time.Now() stands for at once", ErrInvalid}
-	case r.Every != 0 && r.Every < remind.EveryLeast:
-		fault := fmt.Sprintf("every is %v, at least %v are possible, or zero for once", r.Every, remind.EveryLeast)
+	case r.Every != 0 && r.Every < buckets.MinEvery:
+		fault := fmt.Sprintf("every is %v, at least %v are possible, or zero for once", r.Every, buckets.MinEvery)
 		return &Error{"set", r.Kind, r.ID, r.Name, fault, ErrInvalid}
 	}
-	_, err := s.ask(ctx, "set", remind.Ask{Op: remind.Set, Reminder: remind.Reminder{
-		Key: remind.Key{Kind: r.Kind, ID: r.ID, Name: r.Name}, Due: milliseconds(r.Due), Every: r.Every.Milliseconds(), Payload: r.Payload,
+	_, err := s.ask(ctx, "set", buckets.Ask{Op: buckets.Set, Reminder: buckets.Reminder{
+		Key: buckets.Key{Kind: r.Kind, ID: r.ID, Name: r.Name}, Due: milliseconds(r.Due), Every: r.Every.Milliseconds(), Payload: r.Payload,
 	}})
 	return err
 }
@@ -183,13 +183,13 @@ func (s *Service) Set(ctx context.Context, r Reminder) error {
 // Cancel has a reminder forgotten, and reports whether there was one. After an error it can be repeated,
 // and may then report that there is none. The error is an [*Error].
 func (s *Service) Cancel(ctx context.Context, kind, id, name string) (bool, error) {
-	a, err := s.ask(ctx, "cancel", remind.Ask{Op: remind.Cancel, Reminder: remind.Reminder{Key: remind.Key{Kind: kind, ID: id, Name: name}}})
+	a, err := s.ask(ctx, "cancel", buckets.Ask{Op: buckets.Cancel, Reminder: buckets.Reminder{Key: buckets.Key{Kind: kind, ID: id, Name: name}}})
 	return a.Found, err
 }
 
 // List returns the reminders of an entity, ordered by name. The error is an [*Error].
 func (s *Service) List(ctx context.Context, kind, id string) ([]Status, error) {
-	a, err := s.ask(ctx, "list", remind.Ask{Op: remind.List, Reminder: remind.Reminder{Key: remind.Key{Kind: kind, ID: id}}})
+	a, err := s.ask(ctx, "list", buckets.Ask{Op: buckets.List, Reminder: buckets.Reminder{Key: buckets.Key{Kind: kind, ID: id}}})
 	if err != nil {
 		return nil, err
 	}
@@ -203,21 +203,21 @@ func (s *Service) List(ctx context.Context, kind, id string) ([]Status, error) {
 }
 
 // ask asks the bucket of an entity.
-func (s *Service) ask(ctx context.Context, op string, a remind.Ask) (remind.Answer, error) {
+func (s *Service) ask(ctx context.Context, op string, a buckets.Ask) (buckets.Answer, error) {
 	k := a.Reminder.Key
-	failed := func(detail string, err error) (remind.Answer, error) {
-		return remind.Answer{}, &Error{op, k.Kind, k.ID, k.Name, detail, err}
+	failed := func(detail string, err error) (buckets.Answer, error) {
+		return buckets.Answer{}, &Error{op, k.Kind, k.ID, k.Name, detail, err}
 	}
 	if fault := a.Check(); fault != "" {
 		return failed(fault, ErrInvalid)
 	}
-	number, _ := remind.Place(k.Kind, k.ID)
-	question := sharding.Bytes(remind.AppendAsk(nil, a))
+	number, _ := buckets.Place(k.Kind, k.ID)
+	question := sharding.Bytes(buckets.AppendAsk(nil, a))
 	reply, err := sharding.Ask[*sharding.Bytes](ctx, s.region, s.ids[number], &question)
 	if err != nil {
 		return failed("", err)
 	}
-	answer, err := remind.DecodeAnswer(*reply)
+	answer, err := buckets.DecodeAnswer(*reply)
 	if err != nil {
 		return failed(err.Error(), ErrUnknown)
 	}
@@ -235,7 +235,7 @@ func milliseconds(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-func public(r remind.Reminder) Reminder {
+func public(r buckets.Reminder) Reminder {
 	return Reminder{
 		Kind: r.Kind, ID: r.ID, Name: r.Name, Due: time.UnixMilli(r.Due), Payload: r.Payload,
 		Every: time.Duration(r.Every) * time.Millisecond,

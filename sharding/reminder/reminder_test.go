@@ -22,7 +22,7 @@ import (
 	"github.com/quorate/quorate/membership"
 	"github.com/quorate/quorate/sharding"
 	"github.com/quorate/quorate/sharding/reminder"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/state/store"
 	network "github.com/quorate/quorate/transport/memory"
@@ -246,7 +246,7 @@ func TestAReminderComesAtItsTime(t *testing.T) {
 			sum.Late[0] += s.Late[0]
 			require.LessOrEqual(w, s.LateMax, reminder.LateBounds()[0])
 		}
-		require.Equal(w, remind.Buckets, sum.Buckets)
+		require.Equal(w, buckets.Buckets, sum.Buckets)
 		require.EqualValues(w, 60, sum.Acknowledged)
 		require.EqualValues(w, 60, sum.Late[0])
 	})
@@ -363,7 +363,7 @@ func TestEntitiesThatDoNotAnswerDelayNobody(t *testing.T) {
 		}
 		w.nodes[0].set("a", "fail", 0, 0)
 		w.pass(2 * time.Minute)
-		other := neighbor(remind.Place("account", "a"))
+		other := neighbor(buckets.Place("account", "a"))
 		w.nodes[0].set(other, "fine", time.Second, 0)
 		w.pass(2 * time.Second)
 		came := w.deliveries(other)
@@ -452,7 +452,7 @@ func TestAPageThatCannotBeRead(t *testing.T) {
 		for id, value := range map[string]store.Value{
 			"garbage": {Form: 1, Bytes: []byte("garbage")}, "newer": {Form: 9, Bytes: []byte("who knows")},
 		} {
-			bucket, page := remind.Place("account", id)
+			bucket, page := buckets.Place("account", id)
 			key := store.Key{Kind: "reminders", ID: fmt.Sprintf("%d/%d", bucket, page)}
 			// Somebody else writes the page, as no program should.
 			records, err := w.store.Store.Load(w.Context(), []store.Claim{{Key: key}})
@@ -484,7 +484,7 @@ func TestAPageThatCannotBeRead(t *testing.T) {
 func neighbor(bucket, page int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprintf("n%d", i)
-		if b, p := remind.Place("account", id); b == bucket && p != page {
+		if b, p := buckets.Place("account", id); b == bucket && p != page {
 			return id
 		}
 	}
@@ -530,14 +530,14 @@ func TestWhatIsRefused(t *testing.T) {
 			require.ErrorIs(w, err, reminder.ErrInvalid, want)
 			require.ErrorContains(w, err, want)
 		}
-		for i := range remind.PerEntity {
+		for i := range buckets.MaxPerEntity {
 			w.nodes[0].set("many", fmt.Sprintf("r%d", i), time.Hour, 0)
 		}
 		r := good
 		r.ID = "many"
 		require.ErrorIs(w, w.nodes[0].reminders.Set(w.Context(), r), reminder.ErrFull)
 		w.nodes[0].set("many", "r7", 2*time.Hour, 0) // Takes the place of another.
-		require.Len(w, w.nodes[0].list("many"), remind.PerEntity)
+		require.Len(w, w.nodes[0].list("many"), buckets.MaxPerEntity)
 		require.Empty(w, w.nodes[0].list("a"))
 
 		require.ErrorIs(w, w.nodes[0].reminders.Target("", func(context.Context, reminder.Fired) error { return nil }), reminder.ErrInvalid)
@@ -548,8 +548,8 @@ func TestWhatIsRefused(t *testing.T) {
 
 // The longest id of a reminder is that of an entity.
 func TestTheBoundOfIDsIsThatOfEntities(t *testing.T) {
-	require.NoError(t, sharding.CheckEntityID(strings.Repeat("x", remind.EntityBytes)))
-	require.ErrorIs(t, sharding.CheckEntityID(strings.Repeat("x", remind.EntityBytes+1)), sharding.ErrInvalid)
+	require.NoError(t, sharding.CheckEntityID(strings.Repeat("x", buckets.EntityBytes)))
+	require.ErrorIs(t, sharding.CheckEntityID(strings.Repeat("x", buckets.EntityBytes+1)), sharding.ErrInvalid)
 }
 
 // A configuration that cannot work is refused, with the keys of all faults.
@@ -581,7 +581,7 @@ func TestADeliveryEndsBeforeItsBucketMoves(t *testing.T) {
 		for i := range 40 {
 			require.Len(w, w.deliveries(fmt.Sprintf("a%d", i)), 1)
 		}
-		require.Equal(w, remind.Buckets, w.nodes[0].reminders.Stats().Buckets)
+		require.Equal(w, buckets.Buckets, w.nodes[0].reminders.Stats().Buckets)
 		require.Zero(w, w.nodes[0].reminders.Stats().Reminders)
 	})
 }

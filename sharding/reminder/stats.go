@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 )
 
 // Stats are what a node has and has done. Counters begin with the service.
@@ -65,7 +65,7 @@ func (c *counts) late(by time.Duration) {
 }
 
 // gauge notes what a bucket has, or that it is gone.
-func (s *Service) gauge(b *bucket, g remind.Gauges, gone bool) {
+func (s *Service) gauge(b *bucket, g buckets.Gauges, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if gone {

@@ -44,7 +44,7 @@ type External struct {
 // NewExternal returns a cluster whose nodes have just started, and whose clients send. The functions in set change
 // the options of its world before.
 func NewExternal(o ExternalOptions, set ...func(*world.Options)) *External {
-	options := simulation.Troubled(o.Seed)
+	options := simulation.FaultyOptions(o.Seed)
 	options.World.Scenario, options.World.Calls = o.Scenario, o.Calls
 	options.Nodes, options.Shards, options.Beside = o.Nodes, uint32(o.Shards), o.Beside
 	options.Strategy, options.HomeLimit = "external", simulation.HomeLimit

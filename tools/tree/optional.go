@@ -18,7 +18,7 @@ import (
 func uncheckedInterfaces() map[string]string {
 	return map[string]string{
 		"ddata/crdt.Differ":              "crdt imports nothing of the tree; crdttest holds a type to it",
-		"ddata/crdt.Replacing":           "it has a method without parameters and results",
+		"ddata/crdt.Replacer":            "it has a method without parameters and results",
 		"ddata/crdt.Retirer":             "as crdt.Differ",
 		"ddata/crdt.Sizer":               "as crdt.Differ",
 		"sharding.Entity":                "every entity has it: the assertion only brings the type of the messages back",

@@ -76,8 +76,8 @@ func (r *replica) answersTo(reg *protocol.Register) (protocol.Envelope, bool) {
 }
 
 // told returns the last word to a puppet that its store is older.
-func (r *replica) told() protocol.Aged {
-	b, _ := heardLast[protocol.Aged](r)
+func (r *replica) told() protocol.OlderStore {
+	b, _ := heardLast[protocol.OlderStore](r)
 	return b
 }
 
@@ -93,7 +93,7 @@ func TestAReplicaIsApartUntilAllHaveCompared(t *testing.T) {
 		protocol.Sweep{Gen: 3, UpTo: 2},
 		protocol.Put{Op: 1, Stamp: 3},
 		protocol.Deltas{Seq: 1, Stamp: 3},
-		protocol.Borrow{Op: 1, Key: "k"},
+		protocol.EntryRequest{Op: 1, Key: "k"},
 	}
 	for _, body := range demands {
 		f.at(2).shows(reg, body, agrees)
@@ -138,13 +138,13 @@ func TestANewStoreIsNotCompared(t *testing.T) {
 func TestOperationsOfOneWhoIsApart(t *testing.T) {
 	f, reg := restarted(t)
 	n := f.at(1)
-	majority := protocol.Level{Strength: protocol.Majority}
+	majority := protocol.Level{Name: protocol.Majority}
 	f.at(2).shows(reg, protocol.Hello{}, agrees)
 	n.command(protocol.Read{Op: 1, Key: "k", Level: majority, Limit: time.Minute})
 	f.at(2).shows(reg, protocol.Answer{Op: 1, Same: true}, agrees)
 	require.Empty(t, n.done, "of the three only one has answered")
 	change := n.add(7)
-	n.command(protocol.Write{Op: 2, Change: change, Level: protocol.Level{Strength: protocol.Local}, Limit: time.Minute})
+	n.command(protocol.Write{Op: 2, Change: change, Level: protocol.Level{Name: protocol.Local}, Limit: time.Minute})
 	n.settled()
 	require.Len(t, n.done, 1, "it holds what it was given")
 	f.at(3).shows(reg, protocol.Hello{}, agrees)
@@ -158,9 +158,9 @@ func TestOperationsOfOneWhoIsApart(t *testing.T) {
 // The store of a replica is older if its node has found less in it than nodes before it have
 // shown, in messages or in what this node remembers, also when it has started again meanwhile.
 func TestOlderStoresAreRecognised(t *testing.T) {
-	memory := []protocol.Shown{{ID: 2, UID: 77, Written: 9, Before: 4}}
+	memory := []protocol.StoreVersion{{ID: 2, UID: 77, Written: 9, Before: 4}}
 	for name, test := range map[string]struct {
-		known           []protocol.Shown
+		known           []protocol.StoreVersion
 		loaded, written uint64
 		before          func(f *fleet, reg *protocol.Register)
 		want            uint64
@@ -171,8 +171,8 @@ func TestOlderStoresAreRecognised(t *testing.T) {
 		"it is older":                {memory, 8, 8, nil, 9},
 		"it was emptied":             {memory, 0, 0, nil, 9},
 		"it has grown since":         {memory, 8, 200, nil, 9},
-		"the node is the one before": {[]protocol.Shown{{ID: 2, UID: 2, Written: 9, Before: 4}}, 5, 7, nil, 0},
-		"and was older then":         {[]protocol.Shown{{ID: 2, UID: 2, Written: 9, Before: 6}}, 5, 7, nil, 6},
+		"the node is the one before": {[]protocol.StoreVersion{{ID: 2, UID: 2, Written: 9, Before: 4}}, 5, 7, nil, 0},
+		"and was older then":         {[]protocol.StoreVersion{{ID: 2, UID: 2, Written: 9, Before: 6}}, 5, 7, nil, 6},
 		"a message of the node before, of what was in the store": {nil, 8, 8, func(f *fleet, reg *protocol.Register) {
 			f.at(3).shows(reg, protocol.Hello{}, func(e *protocol.Envelope) { e.From, e.Loaded, e.Written = 2, 1, 8 })
 		}, 0},
@@ -197,9 +197,9 @@ func TestOlderStoresAreRecognised(t *testing.T) {
 			say()
 			last := f.at(2).heard[len(f.at(2).heard)-1].message
 			require.Equal(t, test.want == 0, last.Agrees)
-			want := protocol.Aged{}
+			want := protocol.OlderStore{}
 			if test.want != 0 {
-				want = protocol.Aged{Of: 2, Written: test.want}
+				want = protocol.OlderStore{Of: 2, Written: test.want}
 			}
 			require.Equal(t, want, f.at(2).told())
 		})
@@ -235,13 +235,13 @@ func TestWhatWasShownIsWritten(t *testing.T) {
 	for range 30 {
 		f.run(100 * time.Millisecond)
 		for _, c := range f.at(1).calls {
-			wrote = append(wrote, c.Request.(protocol.Persist).Meta)
+			wrote = append(wrote, c.Request.(protocol.WriteBatch).Meta)
 		}
 		f.at(1).settled()
 	}
 	require.Len(t, wrote, 1)
 	require.EqualValues(t, batches+1, wrote[0].Written)
-	require.Equal(t, []protocol.Shown{{ID: 2, UID: 2, Written: 9}, {ID: 3, UID: 3, Written: 8}}, wrote[0].Shown)
+	require.Equal(t, []protocol.StoreVersion{{ID: 2, UID: 2, Written: 9}, {ID: 3, UID: 3, Written: 8}}, wrote[0].Shown)
 	e, _ := f.at(2).answersTo(reg)
 	require.EqualValues(t, batches+1, e.Written)
 }
@@ -249,7 +249,7 @@ func TestWhatWasShownIsWritten(t *testing.T) {
 // older has the machine told that its store is older.
 func older(t *testing.T, f *fleet, reg *protocol.Register, edit func(*protocol.Envelope)) {
 	t.Helper()
-	f.at(2).shows(reg, protocol.Aged{Of: 1, Written: batches + 1}, edit)
+	f.at(2).shows(reg, protocol.OlderStore{Of: 1, Written: batches + 1}, edit)
 	f.at(3).shows(reg, protocol.Hello{}, edit)
 	require.Contains(t, f.at(1).Survey().Apart, "older state")
 	require.EqualValues(t, 1, f.at(1).Counts().Aged)
@@ -263,12 +263,12 @@ func TestWhoIsOlderBeginsAnew(t *testing.T) {
 	n.add(7)
 	older(t, f, reg, agrees)
 	f.run(200 * time.Millisecond)
-	put := n.calls[len(n.calls)-1].Request.(protocol.Persist)
+	put := n.calls[len(n.calls)-1].Request.(protocol.WriteBatch)
 	require.True(t, put.Wipe && put.Aside)
 	require.EqualValues(t, 1, put.Meta.Older)
 	require.EqualValues(t, batches, put.Meta.Written, "nobody depends on it")
 	f.run(200 * time.Millisecond)
-	require.IsType(t, protocol.Persist{}, n.calls[len(n.calls)-1].Request, "the store keeps its id until the copy is aside")
+	require.IsType(t, protocol.WriteBatch{}, n.calls[len(n.calls)-1].Request, "the store keeps its id until the copy is aside")
 	n.settled()
 	f.run(200 * time.Millisecond)
 	require.Len(t, n.calls, 1)
@@ -279,21 +279,21 @@ func TestWhoIsOlderBeginsAnew(t *testing.T) {
 	n.settled()
 	require.EqualValues(t, 11, f.at(2).heard[len(f.at(2).heard)-1].message.From)
 	require.Zero(t, n.table.Len())
-	f.at(2).shows(reg, protocol.Aged{Of: 1, Written: batches + 1}, agrees)
+	f.at(2).shows(reg, protocol.OlderStore{Of: 1, Written: batches + 1}, agrees)
 	require.EqualValues(t, 1, n.Counts().Aged, "what is said of the former replica is past")
 }
 
 // Nothing is put aside while the others cannot go on without it, whoever says whatever.
 func TestNothingIsPutAsideWithoutTheOthers(t *testing.T) {
 	f, reg := restarted(t)
-	for _, b := range []protocol.Aged{{Of: 1, Written: batches}, {Of: 2, Written: 99}, {}} {
+	for _, b := range []protocol.OlderStore{{Of: 1, Written: batches}, {Of: 2, Written: 99}, {}} {
 		f.at(2).shows(reg, b, func(*protocol.Envelope) {})
 		require.Zero(t, f.at(1).Counts().Aged)
 	}
 	older(t, f, reg, func(e *protocol.Envelope) { e.Agrees, e.Apart = true, e.From == 3 })
 	f.run(20 * time.Second)
 	for _, c := range f.at(1).calls {
-		require.False(t, c.Request.(protocol.Persist).Wipe)
+		require.False(t, c.Request.(protocol.WriteBatch).Wipe)
 	}
 	f.at(1).settled()
 	require.False(t, f.at(1).Survey().Quorum)
@@ -355,11 +355,11 @@ func TestWhoIsInNoSetTellsTheLeaderAgain(t *testing.T) {
 // Two replicas that know of each other that the store is older say so once for each message,
 // and not in answer to that word; each believes it.
 func TestTwoOlderStoresDoNotAnswerEachOther(t *testing.T) {
-	f, reg := restarted(t, func(m *protocol.Meta) { m.Shown = []protocol.Shown{{ID: 2, UID: 77, Written: 9}} })
+	f, reg := restarted(t, func(m *protocol.Meta) { m.Shown = []protocol.StoreVersion{{ID: 2, UID: 77, Written: 9}} })
 	lost := func(e *protocol.Envelope) { e.Loaded, e.Written = 3, 3 }
 	f.at(2).shows(reg, protocol.Hello{}, lost)
-	require.Equal(t, protocol.Aged{Of: 2, Written: 9}, f.at(2).told())
-	f.at(2).shows(reg, protocol.Aged{Of: 1, Written: batches + 1}, lost)
-	require.Equal(t, protocol.Aged{}, f.at(2).told())
+	require.Equal(t, protocol.OlderStore{Of: 2, Written: 9}, f.at(2).told())
+	f.at(2).shows(reg, protocol.OlderStore{Of: 1, Written: batches + 1}, lost)
+	require.Equal(t, protocol.OlderStore{}, f.at(2).told())
 	require.EqualValues(t, 1, f.at(1).Counts().Aged)
 }

@@ -18,7 +18,7 @@ func TestOperationsAreBounded(t *testing.T) {
 	reg := stable(1, 1, 2, 3)
 	f := alone(t, 3, 2, reg, func(r *replica) { r.bounds.Operations = 2 })
 	read := func(op protocol.OpID) {
-		f.at(2).command(protocol.Read{Op: op, Key: "k", Level: protocol.Level{Strength: protocol.Majority}, Limit: time.Second})
+		f.at(2).command(protocol.Read{Op: op, Key: "k", Level: protocol.Level{Name: protocol.Majority}, Limit: time.Second})
 	}
 	read(1)
 	read(2)
@@ -55,7 +55,7 @@ func TestForgottenBatchesAreMadeGood(t *testing.T) {
 	for op := range protocol.OpID(5) {
 		change := f.at(2).add(uint64(op))
 		f.at(2).command(protocol.Write{
-			Op: op + 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+			Op: op + 1, Change: change, Level: protocol.Level{Name: protocol.Majority}, Limit: 20 * time.Second,
 		})
 		f.run(200 * time.Millisecond)
 	}

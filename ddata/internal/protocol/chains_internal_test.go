@@ -44,7 +44,7 @@ type rules struct {
 
 // machineRules are the rules by which the machine goes.
 func machineRules() rules {
-	level := Level{Strength: Majority}
+	level := Level{Name: Majority}
 	return rules{
 		reads: level.reads, writes: level.writes, agreed: level.agreed,
 		stays:    func(r *Register, _ ReplicaID) bool { return r.stays(true, true) },
@@ -688,7 +688,7 @@ type defect struct {
 }
 
 func defects() []defect {
-	level := Level{Strength: Majority}
+	level := Level{Name: Majority}
 	return []defect{
 		{name: "in a joint phase only the old set is asked", put: func(r *rules) {
 			r.writes = func(v *view, p Phase, sealed bool, in func(ReplicaID) bool) bool {

@@ -10,10 +10,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// One-decree Paxos (Lamport 2001, "Paxos Made Simple", §2) for the value of each
-// generation: first the side that accepts, which remembers, then the side that proposes,
-// which forgets. An attempt asks those again that have not answered, and is given up for one
-// with another ballot when it is refused or stands still for too long.
+// One-decree Paxos (Lamport 2001, "Paxos Made Simple", §2) for the value of each generation: first the acceptor, whose
+// state is stored, then the proposer's side, whose state is not. An attempt is one ballot: it asks acceptors again that
+// have not answered, and is given up, for one with a higher ballot, when it is refused or stands still for too long.
 
 // change decides the generation after the present one. The acceptors are the replicas of
 // Current, and a winning part of them decides; the first generation is decided by all
@@ -21,17 +20,17 @@ import (
 type change struct {
 	*known
 
-	disk *disk // Of which it needs that votes are remembered before they are told.
+	disk *disk // The store: promises and acceptances are written before they are sent.
 
-	// What was promised and accepted for the next generation, and the node to which it was
-	// promised, the zero NodeID if that was before this node started.
+	// The acceptor: the ballot that was promised, the value that was accepted and its ballot, and the node to which the
+	// ballot was promised, the zero NodeID if that was before this node started.
 	promised, accepted Ballot
 	value              *Register
 	asker              gossip.NodeID
 
-	// The attempt of this replica, nil while there is none.
+	// The proposer: the attempt of this replica, nil while there is none.
 	attempt *attempt
-	beat    Ballot // The ballot to beat with the next attempt.
+	beat    Ballot // The ballot above which the next attempt has to be.
 	round   uint32 // The round of the last attempt: no ballot is used twice.
 	stood   int    // How many attempts in a row have stood still.
 }
@@ -41,12 +40,12 @@ type attempt struct {
 	ballot    Ballot
 	value     *Register
 	acceptors Set
-	unanimous bool // All acceptors have to agree.
-	accepting bool // Enough promises have come: the attempt asks for acceptances.
-	best      Ballot
-	agreed    map[ReplicaID]bool
-	moved     machine.Instant // When the attempt began, or began to ask for acceptances.
-	asked     machine.Instant // When the acceptors were asked last.
+	unanimous bool               // All acceptors have to agree.
+	accepting bool               // Enough promises have come: the attempt asks for acceptances.
+	best      Ballot             // The highest ballot of a value that a promise has named.
+	agreed    map[ReplicaID]bool // The acceptors that have promised or, once it is accepting, accepted.
+	moved     machine.Instant    // When the attempt began, or began to ask for acceptances.
+	asked     machine.Instant    // When the acceptors were asked last.
 }
 
 // decided reports whether enough acceptors have agreed.
@@ -58,7 +57,7 @@ func (a *attempt) decided() bool {
 	return a.acceptors.Wins(in)
 }
 
-// reset begins the decision of another generation.
+// reset forgets both sides: another generation is decided from now on.
 func (c *change) reset() {
 	c.promised, c.accepted, c.value, c.asker = Ballot{}, Ballot{}, nil, gossip.NodeID{}
 	c.attempt, c.beat, c.stood = nil, Ballot{}, 0
@@ -67,7 +66,7 @@ func (c *change) reset() {
 // slot is the generation that is decided next.
 func (c *change) slot() uint64 { return c.gen() + 1 }
 
-// prepared answers a Prepare, nil if this replica has no say.
+// prepared answers a Prepare; nil: no answer, since this replica has no vote on that generation.
 func (c *change) prepared(node gossip.NodeID, b Prepare) (answer any) {
 	if b.Slot != c.slot() || !c.votes() {
 		return nil
@@ -75,15 +74,15 @@ func (c *change) prepared(node gossip.NodeID, b Prepare) (answer any) {
 	return c.promiseOwn(node, b)
 }
 
-// votes reports whether this replica has a say in the next generation. The first one is created while nodes form or
-// join a cluster, and by all of them.
+// votes reports whether this replica has a vote on the next generation. For the first generation the node need not be
+// one that may host: that is decided while nodes form or join a cluster, and by all of them.
 func (c *change) votes() bool {
 	return c.member() && (c.reg == nil || c.m.mayHost())
 }
 
-// promiseOwn promises a node to accept nothing below a ballot, unless a higher one was promised.
-// The same ballot is promised again to a node that asks again. To another life of its
-// replica it is not: that one may have forgotten which value went with the ballot.
+// promiseOwn promises a node to accept nothing below a ballot, unless a higher one was promised. A ballot is promised
+// again to the same node only: a node that was started again as the same replica may have forgotten which value it
+// proposed with that ballot.
 func (c *change) promiseOwn(node gossip.NodeID, b Prepare) Promise {
 	switch {
 	case c.promised.Less(b.Ballot):
@@ -95,7 +94,7 @@ func (c *change) promiseOwn(node gossip.NodeID, b Prepare) Promise {
 	return Promise{Slot: b.Slot, Ballot: b.Ballot, Accepted: c.accepted, Value: c.value}
 }
 
-// accept answers an Accept, nil if this replica has no say.
+// accept answers an Accept; nil: no answer, since this replica has no vote on that generation.
 func (c *change) accept(node gossip.NodeID, b Accept) (answer any) {
 	if b.Slot != c.slot() || b.Value == nil || b.Value.Gen != b.Slot || !c.votes() {
 		return nil
@@ -115,9 +114,9 @@ func (c *change) acceptOwn(node gossip.NodeID, b Accept) Accepted {
 	return Accepted{Slot: b.Slot, Ballot: b.Ballot}
 }
 
-// busy reports whether an attempt is under way and not standing still, and asks the acceptors
-// again that have not answered the attempt.
-func (c *change) busy() (busy bool, again []letter) {
+// busy reports whether an attempt is under way, and gives up one that stands still for too long. Again are the
+// questions to repeat to acceptors that have not answered.
+func (c *change) busy() (busy bool, again []peerMessage) {
 	a := c.attempt
 	if a == nil {
 		return false, nil
@@ -133,8 +132,8 @@ func (c *change) busy() (busy bool, again []letter) {
 	return true, again
 }
 
-// patience is for how long an attempt waits for promises, and then for acceptances. It grows
-// as attempts stand still: a store may need longer for each answer than the first one waited.
+// patience is for how long an attempt waits for promises, and then for acceptances. It doubles with each attempt in a
+// row that has stood still, since a slow store may need longer for each answer.
 func (c *change) patience() time.Duration {
 	t := c.m.cfg.Timing
 	d := t.Patient
@@ -144,8 +143,8 @@ func (c *change) patience() time.Duration {
 	return d
 }
 
-// propose begins an attempt to make a value that of the next generation.
-func (c *change) propose(p *proposal) []letter {
+// propose begins an attempt to have a register decided for the next generation, and returns the questions to acceptors.
+func (c *change) propose(p *proposal) []peerMessage {
 	c.round = max(c.round, c.beat.Round, c.promised.Round) + 1
 	c.attempt = &attempt{
 		ballot: Ballot{Round: c.round, By: c.self}, value: &p.v, acceptors: p.acceptors, unanimous: p.unanimous,
@@ -154,7 +153,7 @@ func (c *change) propose(p *proposal) []letter {
 	return c.toAcceptors()
 }
 
-// own returns the promise of this replica for the attempt that it has begun, false if it is no acceptor.
+// own returns the promise of this replica for its own attempt, false if it is not one of the acceptors.
 func (c *change) own() (Promise, bool) {
 	if !c.attempt.acceptors.Has(c.self) {
 		return Promise{}, false
@@ -168,9 +167,9 @@ func (a *attempt) accept(slot uint64) Accept {
 	return Accept{Slot: slot, Ballot: a.ballot, Value: a.value}
 }
 
-// toAcceptors asks all acceptors but this replica, for what the attempt needs now, that have
-// not agreed to it yet.
-func (c *change) toAcceptors() (out []letter) {
+// toAcceptors returns the questions of the attempt, for promises or for acceptances, to all other acceptors that have
+// not agreed yet.
+func (c *change) toAcceptors() (out []peerMessage) {
 	a := c.attempt
 	a.asked = c.m.now.Mono
 	var ask any = a.prepare(c.slot())
@@ -179,15 +178,15 @@ func (c *change) toAcceptors() (out []letter) {
 	}
 	for _, r := range a.acceptors {
 		if p := c.peers[r.ID]; p != nil && r.ID != c.self && !a.agreed[r.ID] {
-			out = append(out, letter{p, ask})
+			out = append(out, peerMessage{p, ask})
 		}
 	}
 	return out
 }
 
-// promise counts a promise. With enough of them, which it reports, the value is proposed, or that of the
-// highest ballot which any of them has accepted.
-func (c *change) promise(id ReplicaID, b Promise) (enough bool, out []letter) {
+// promise counts a promise, and reports whether there are enough now. Then the attempt asks for acceptances: of the
+// value that an acceptor has accepted with the highest ballot or, if none has accepted any, of its own.
+func (c *change) promise(id ReplicaID, b Promise) (enough bool, out []peerMessage) {
 	if !c.mine(b.Slot, b.Ballot, b.Refused) || c.attempt.accepting || !c.attempt.acceptors.Has(id) {
 		return false, nil
 	}
@@ -203,7 +202,7 @@ func (c *change) promise(id ReplicaID, b Promise) (enough bool, out []letter) {
 	return true, c.toAcceptors()
 }
 
-// ownAccepted returns the acceptance of this replica for what its attempt proposes, false if it is no acceptor.
+// ownAccepted returns the acceptance of this replica for its own attempt, false if it is not one of the acceptors.
 func (c *change) ownAccepted() (Accepted, bool) {
 	if !c.attempt.acceptors.Has(c.self) {
 		return Accepted{}, false
@@ -222,9 +221,9 @@ func (c *change) acceptance(id ReplicaID, b Accepted) *Register {
 	return c.attempt.value
 }
 
-// mine reports whether an answer is one to the present attempt. A refusal ends the
-// attempt, and names the ballot to beat: the attempt's own, if the acceptor does not know any
-// more to whom it has promised that.
+// mine reports whether an answer is one to the present attempt, and agrees. A refusal ends the attempt, and names the
+// ballot above which the next one has to be: that of the attempt itself, if the acceptor has promised it and was
+// restarted since, so that it no longer knows to whom.
 func (c *change) mine(slot uint64, b Ballot, refused bool) bool {
 	if slot != c.slot() || c.attempt == nil || !c.votes() {
 		return false

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/ddata/internal/table"
 )
 
-// chunks cuts entries into parts of about so many bytes, each of at least one entry.
+// chunks cuts entries into parts of about limit bytes, each of at least one entry.
 func chunks(entries []table.Entry, limit int) iter.Seq[[]table.Entry] {
 	return func(yield func([]table.Entry) bool) {
 		for len(entries) > 0 {

@@ -28,7 +28,7 @@ type Group struct {
 	Name    string
 	Role    string // Only members with the role hold the group; empty: all.
 	Copies  int    // How many replicas hold each key; 0: all.
-	Durable bool   // The group has a store: see [Persist].
+	Durable bool   // The group has a store: see [WriteBatch].
 
 	// Table holds the keys; those that were in the store are in it already.
 	Table *table.Table
@@ -38,24 +38,24 @@ type Group struct {
 	Meta Meta
 	// Fresh says that the store was opened for the first time: nothing can be missing in it.
 	Fresh bool
-	// GoOn says that a group in memory goes on by itself when its majorities are lost for good.
+	// GoOn says that a group in memory goes on by itself, with what is left, when its majorities are lost for good.
 	GoOn bool
 	// ExpireAfter is after which time without a change a key expires; zero: never.
 	ExpireAfter time.Duration
-	// Behind says whether a durable group acknowledges what is not in its store yet.
-	Behind Behind
+	// WriteBehind says how much a durable group may acknowledge that is not in its store yet; zero: nothing.
+	WriteBehind WriteBehindBounds
 }
 
-// speaks reports whether a node may send in the name of a replica: in memory a replica is
-// its node.
+// speaks reports whether a node may send in the name of a replica. The id of a replica in memory is the uid of its
+// node.
 func (g *Group) speaks(node gossip.NodeID, id ReplicaID) bool {
 	return id != 0 && (g.Durable || id == ReplicaID(node.UID))
 }
 
-// Behind bounds what a group may have acknowledged that is not in its store.
-type Behind struct {
-	Interval time.Duration // After which time a change is written; zero: before it is acknowledged.
-	Bytes    int64         // How much may wait; with more, acknowledgements wait for the store.
+// WriteBehindBounds bounds what a group may have acknowledged that is not in its store.
+type WriteBehindBounds struct {
+	Interval time.Duration // After which time a change is written; zero: it is written before it is acknowledged.
+	Bytes    int64         // How much may wait to be written; with more, acknowledgements wait for the store.
 }
 
 // Timing are the intervals of a machine.
@@ -67,7 +67,7 @@ type Timing struct {
 	Gather  time.Duration // For how long the leader waits for those of Next that are reachable.
 	Sweep   time.Duration // The interval of sweeps.
 	Expire  time.Duration // The interval of looking for idle keys.
-	Patient time.Duration // How long a pass may stand still, and a first ballot; further ones longer, up to Store.
+	Patient time.Duration // How long a pass may stand still, and a first ballot. Each further ballot may twice as long, up to Store.
 	Store   time.Duration // How long one write of the store may take.
 }
 

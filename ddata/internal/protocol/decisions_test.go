@@ -285,7 +285,7 @@ func TestASilentReplicaIsToldOfTheLineage(t *testing.T) {
 	f.run(2 * time.Second)
 	f.drop = func(int, int, any) bool { return false }
 	f.run(2 * time.Second)
-	require.True(t, slices.ContainsFunc(f.at(3).heard, func(l letter) bool { return l.message.Register != nil && l.message.Lineage == now.Lineage }))
+	require.True(t, slices.ContainsFunc(f.at(3).heard, func(l peerMessage) bool { return l.message.Register != nil && l.message.Lineage == now.Lineage }))
 }
 
 // A register that anybody knows is taken over, not created anew.
@@ -304,9 +304,9 @@ func TestAKnownRegisterIsTakenOver(t *testing.T) {
 // everywhere.
 func (f *fleet) deleteKey() {
 	f.at(1).add(1)
-	f.at(1).command(protocol.Spread{})
+	f.at(1).command(protocol.SendDeltas{})
 	f.run(2 * time.Second)
-	f.at(1).command(protocol.Delete{Op: 1, Key: "k", Level: protocol.Level{Strength: protocol.Majority}, Limit: time.Second})
+	f.at(1).command(protocol.Delete{Op: 1, Key: "k", Level: protocol.Level{Name: protocol.Majority}, Limit: time.Second})
 }
 
 // tombstones returns how many tombstones the i-th replica holds.
@@ -319,7 +319,7 @@ func (f *fleet) tombstones(i int) int {
 func lose(to int) func(int, int, any) bool {
 	return func(_, at int, body any) bool {
 		switch body.(type) {
-		case protocol.Deltas, protocol.Put, protocol.Pulled, protocol.Compare, protocol.Groups:
+		case protocol.Deltas, protocol.Put, protocol.PullReply, protocol.Compare, protocol.Groups:
 			return at == to
 		default:
 			return false
@@ -329,7 +329,7 @@ func lose(to int) func(int, int, any) bool {
 
 // A tombstone falls only when all replicas have said that they hold the same.
 func TestASweepNeedsEverybodysWord(t *testing.T) {
-	silent := func(from, _ int, body any) bool { _, answer := body.(protocol.Swept); return answer && from == 3 }
+	silent := func(from, _ int, body any) bool { _, answer := body.(protocol.SweepReply); return answer && from == 3 }
 	for name, drop := range map[string]func(from, to int, body any) bool{"one does not answer": silent, "one lacks the tombstone": lose(3)} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, 3)
@@ -360,7 +360,7 @@ func TestASweepOfBucketsNeedsTheWordOfTheirHomes(t *testing.T) {
 	home, other := f.at(int(homes[0].UID)), f.at(int(homes[1].UID))
 	home.add(1)
 	f.drop = lose(other.i)
-	home.command(protocol.Delete{Op: 1, Key: "k", Level: protocol.Level{Strength: protocol.Majority}, Limit: time.Second})
+	home.command(protocol.Delete{Op: 1, Key: "k", Level: protocol.Level{Name: protocol.Majority}, Limit: time.Second})
 	f.run(50 * time.Second)
 	require.Equal(t, 1, f.tombstones(home.i))
 	require.Zero(t, f.tombstones(other.i))
@@ -382,7 +382,7 @@ func TestWhoHasNotMarkedWhatFellHoldsNothing(t *testing.T) {
 	f.at(1).say(2, swept, protocol.Hello{})
 	require.Zero(t, f.at(2).table.Len())
 	require.False(t, f.at(2).Caught(0))
-	require.Equal(t, []protocol.Wiped{{Group: 0, N: 1}}, f.at(2).wiped)
+	require.Equal(t, []protocol.DroppedAll{{Group: 0, N: 1}}, f.at(2).wiped)
 }
 
 // Who has not caught up does not say what it holds, and says it afterwards.
@@ -395,7 +395,7 @@ func TestWhoHasNotCaughtUpHasNoSayInASweep(t *testing.T) {
 	f.at(3).sayCaught(2, end, protocol.Hello{})
 	question := protocol.Sweep{Gen: end.Gen, UpTo: end.Gen - 1}
 	f.at(1).sayCaught(2, end, question)
-	_, said := heardLast[protocol.Swept](f.at(1))
+	_, said := heardLast[protocol.SweepReply](f.at(1))
 	require.False(t, said)
 	f.at(3).heard = nil
 	f.run(time.Second)
@@ -406,7 +406,7 @@ func TestWhoHasNotCaughtUpHasNoSayInASweep(t *testing.T) {
 	}
 	require.True(t, f.at(2).Caught(0))
 	f.at(1).sayCaught(2, end, question)
-	mustHear[protocol.Swept](f.at(1))
+	mustHear[protocol.SweepReply](f.at(1))
 }
 
 // An origin is retired only when all replicas agree that its node is gone, and have seen the
@@ -507,7 +507,7 @@ func TestAnAbsentKeyIsReadWhileTheSetsChange(t *testing.T) {
 	reg := *stable(2, 1)
 	reg.Phase, reg.Next = protocol.PhaseJoint, set(1, 2, 3)
 	f := alone(t, 3, 1, &reg)
-	f.at(1).command(protocol.Read{Op: 1, Key: "k", Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second})
+	f.at(1).command(protocol.Read{Op: 1, Key: "k", Level: protocol.Level{Name: protocol.Majority}, Limit: 20 * time.Second})
 	require.Len(t, f.at(1).done, 1)
 	require.Equal(t, protocol.Confirmed, f.at(1).done[0].Verdict)
 	require.Nil(t, f.at(1).done[0].Entry)
@@ -522,7 +522,7 @@ func TestAnAcknowledgementEndsWithTheCopy(t *testing.T) {
 			f := alone(t, 3, 2, begun)
 			change := f.at(2).add(1)
 			f.at(2).command(protocol.Write{
-				Op: 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+				Op: 1, Change: change, Level: protocol.Level{Name: protocol.Majority}, Limit: 20 * time.Second,
 			})
 			f.at(1).say(2, begun, protocol.PutTaken{Op: 1})
 			if !skips {
@@ -541,7 +541,7 @@ func TestAnAcknowledgementEndsWithTheCopy(t *testing.T) {
 // A write that some replicas refuse goes on as long as the others are enough, and ends at once
 // when they are not; who has refused first and stored it then counts.
 func TestAWriteEndsWhenTooManyHaveRefused(t *testing.T) {
-	all := protocol.Level{Strength: protocol.All}
+	all := protocol.Level{Name: protocol.All}
 	for name, test := range map[string]struct {
 		level   protocol.Level
 		refuse  []int

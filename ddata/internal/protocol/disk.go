@@ -14,15 +14,15 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// The store of a durable group: what changes is gathered into batches, one of which is
-// being written at a time, and no message or answer leaves before everything is written on
-// which it depends. A memory group has none of this: its messages leave at once.
+// The store of a durable group: what changes is gathered into batches, of which one is being written at a time, and a
+// message or an answer is held until everything on which it depends is written. In a group in memory, messages are sent
+// at once.
 //
-// In a group that writes behind, what depends on entries alone leaves before they are written
-// ([disk.ahead]), and entries alone are written after an interval ([disk.rests]). Every batch
-// holds all that has changed, so that the store always shows a whole earlier moment.
+// In a group that writes behind, messages that depend on entries alone are sent before these are written
+// ([disk.ahead]), and entries alone are written after an interval ([disk.mayWait]). Every batch holds all that has
+// changed, so that the store always holds the whole state of some earlier moment.
 
-// disk is the part of a group that writes its store. Where it asks for a count, that is whether this replica counts.
+// disk is the part of a group that writes its store. Its methods are told whether this replica takes part.
 type disk struct {
 	m     *env
 	index uint8
@@ -31,23 +31,23 @@ type disk struct {
 
 	keys  map[string]bool // The keys that have changed since the last batch.
 	meta  bool            // The meta has changed.
-	noted bool            // The numbers that others have shown are to be written; no message depends on that.
+	noted bool            // The versions of the stores of others are to be written; no message depends on that.
 	wiped bool            // The store is to be emptied before the next batch.
-	aside bool
+	aside bool            // A copy is kept of what is removed.
 
 	writing machine.CallID // The call under way, 0 for none.
-	batch   Persist        // What is being written, or has failed and is to be written again.
-	batchOf uint64         // The number of batch.
+	batch   WriteBatch     // What is being written, or has failed and is to be written again.
+	batchOf uint64         // The number of batch, counted from the start of this node, as is last.
 	last    uint64         // The number of the batch that was begun last.
-	loaded  uint64         // The number of the last batch that was in the store at the start,
+	loaded  uint64         // As others are told: the number of the last batch that was in the store at the start,
 	written uint64         // of the last one that was begun on which others may depend,
 	kept    uint64         // and of the last one that is known to be in the store.
 	failed  error          // Why the store failed last, nil if it works.
-	held    []held
+	held    []held         // What waits for batches, in order.
 
-	// For writing behind. since is when the first of keys has changed, bytes about how much their
-	// entries take; sinceOf and bytesOf are the same of batch. metaOf says that batch holds more
-	// than entries, wanted that a message waits for the batch after it.
+	// For writing behind: since is when the first of keys changed, bytes about how many bytes their entries take;
+	// sinceOf and bytesOf are the same for batch. metaOf says that batch holds more than entries, wanted that something
+	// in held waits for the batch after it.
 	since, sinceOf machine.Instant
 	bytes, bytesOf int64
 	metaOf, wanted bool
@@ -59,11 +59,10 @@ type held struct {
 	effect machine.Effect
 }
 
-// diskTimer is due when a batch that has failed is to be written again, or one that is
-// being written has had its time.
+// diskTimer is due when a batch that has failed is to be written again, or when the store has taken too long for one.
 type diskTimer struct{ Group uint8 }
 
-// behindTimer is due when changes have waited for as long as they may.
+// behindTimer is due when changes have waited to be written for as long as they may.
 type behindTimer struct{ Group uint8 }
 
 // errOverdue says that a write has not returned in its time.
@@ -80,7 +79,7 @@ func (d *disk) changed(keys []string) {
 		d.since = d.m.now.Mono
 	}
 	for _, key := range keys {
-		if d.cfg.Behind.Interval > 0 && !d.keys[key] {
+		if d.cfg.WriteBehind.Interval > 0 && !d.keys[key] {
 			if e, ok := d.cfg.Table.Get(key); ok {
 				d.bytes += int64(table.SizeOf(e))
 			}
@@ -91,7 +90,7 @@ func (d *disk) changed(keys []string) {
 
 func (d *disk) metaChanged() { d.meta = d.used }
 
-// wipe forgets everything that was written.
+// wipe has everything removed from the store with the next batch. With aside, a copy is kept.
 func (d *disk) wipe(aside bool) {
 	if d.used {
 		clear(d.keys)
@@ -99,33 +98,33 @@ func (d *disk) wipe(aside bool) {
 	}
 }
 
-// dirty reports whether something is not in any batch yet.
+// dirty reports whether something has to be written that is in no batch yet.
 func (d *disk) dirty() bool { return d.noted || d.counts() }
 
-// counts reports whether others may come to depend on what is not in any batch yet.
+// counts reports whether something is in no batch yet on which messages may depend.
 func (d *disk) counts() bool { return d.meta || d.wiped || len(d.keys) > 0 }
 
-// shows is the number on which a message depends that is sent now.
-func (d *disk) shows(of count) uint64 {
+// dependsOn is the number of the batch on which a message depends that is sent now.
+func (d *disk) dependsOn(of participation) uint64 {
 	if of.compared() && d.counts() {
 		return d.written + 1
 	}
 	return d.written
 }
 
-// rested is the number that others are to hear of while this replica is at rest.
-func (d *disk) rested(of count) uint64 {
-	if d.cfg.Behind.Interval > 0 {
+// announced is the number that others are told of when nothing else is sent to them.
+func (d *disk) announced(of participation) uint64 {
+	if d.cfg.WriteBehind.Interval > 0 {
 		return d.kept
 	}
-	return d.shows(of)
+	return d.dependsOn(of)
 }
 
-// send sends a message as soon as everything is written on which it may depend, after some keys have changed. It says
-// which batches that are, and returns the number up to which it depends on them.
-func (d *disk) send(to gossip.NodeID, e Envelope, of count, changed []string) uint64 {
+// send sends a message as soon as everything is written on which it may depend; changed are keys that have changed
+// since the last call. The envelope is given the numbers of these batches, of which send returns the last.
+func (d *disk) send(to gossip.NodeID, e Envelope, of participation, changed []string) uint64 {
 	d.changed(changed)
-	e.Loaded, e.Written = d.loaded, d.shows(of)
+	e.Loaded, e.Written = d.loaded, d.dependsOn(of)
 	ahead := d.ahead(e.Body, of)
 	if ahead {
 		e.Written = d.kept
@@ -134,14 +133,14 @@ func (d *disk) send(to gossip.NodeID, e Envelope, of count, changed []string) ui
 	return e.Written
 }
 
-// answer ends an operation as soon as everything is written on which its answer may depend, after some keys have
-// changed.
-func (d *disk) answer(done Done, of count, changed []string) {
+// answer ends an operation as soon as everything is written on which its answer may depend; changed are keys that have
+// changed since the last call.
+func (d *disk) answer(done Done, of participation, changed []string) {
 	d.changed(changed)
 	d.emit(done, d.ahead(done, of))
 }
 
-// emit has an effect carried out: at once if it may run ahead of the store.
+// emit adds an effect, or holds it until the batch is written on which it depends. With ahead, it need not wait.
 func (d *disk) emit(e machine.Effect, ahead bool) {
 	switch {
 	case ahead:
@@ -155,7 +154,7 @@ func (d *disk) emit(e machine.Effect, ahead bool) {
 	}
 }
 
-// hold keeps an effect. Messages beyond the bound are dropped: the protocol repeats them.
+// hold keeps an effect until a batch is written. Messages beyond the bound are dropped: the protocol repeats them.
 func (d *disk) hold(batch uint64, e machine.Effect) {
 	if _, message := e.(machine.Send); message && len(d.held) >= d.m.cfg.Bounds.Held {
 		d.m.counts.Unsent++
@@ -165,15 +164,15 @@ func (d *disk) hold(batch uint64, e machine.Effect) {
 	d.held = append(d.held, held{batch, e})
 }
 
-// due reports whether a batch is to be begun, after some keys have changed: nothing is being written, and what has
-// changed may not wait.
-func (d *disk) due(of count, changed []string) bool {
+// due reports whether a batch is to be begun: none is being written, and what has changed may not wait. Changed are
+// keys that have changed since the last call.
+func (d *disk) due(of participation, changed []string) bool {
 	d.changed(changed)
-	return d.writing == 0 && d.failed == nil && d.dirty() && !d.rests(of)
+	return d.writing == 0 && d.failed == nil && d.dirty() && !d.mayWait(of)
 }
 
 // begin begins to write what has changed, with a meta.
-func (d *disk) begin(meta Meta, of count) {
+func (d *disk) begin(meta Meta, of participation) {
 	d.last++
 	d.batchOf, d.batch = d.last, d.gather(meta, of)
 	clear(d.keys)
@@ -183,14 +182,14 @@ func (d *disk) begin(meta Meta, of count) {
 }
 
 // gather makes a batch of everything that has changed.
-func (d *disk) gather(meta Meta, of count) Persist {
+func (d *disk) gather(meta Meta, of participation) WriteBatch {
 	if d.counts() && of.compared() {
-		// While the replica is apart nobody depends on the batch, and the number stays: a greater one would hide what
-		// is missing below it.
+		// Otherwise nobody depends on the batch, and the number stays: with a greater one, others could not see that
+		// the store lacks batches which it had before.
 		d.written++
 	}
 	meta.Written = d.written
-	p := Persist{Group: d.cfg.Name, Meta: meta, Wipe: d.wiped, Aside: d.aside}
+	p := WriteBatch{Group: d.cfg.Name, Meta: meta, Wipe: d.wiped, Aside: d.aside}
 	for _, key := range slices.Sorted(maps.Keys(d.keys)) {
 		if e, ok := d.cfg.Table.Get(key); ok {
 			p.Entries = append(p.Entries, e)
@@ -209,10 +208,10 @@ func (d *disk) write() {
 	d.m.out.Add(machine.Call{ID: d.writing, Port: StorePort, Key: d.cfg.Name, Request: d.batch, Limit: d.m.cfg.Timing.Store})
 }
 
-// rests reports whether what has changed may wait to be written, and sets the timer then.
-func (d *disk) rests(of count) bool {
-	interval := d.cfg.Behind.Interval
-	if interval == 0 || of != yes || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= d.cfg.Behind.Bytes/2 {
+// mayWait reports whether what has changed may wait to be written, and arms the timer if so.
+func (d *disk) mayWait(of participation) bool {
+	interval := d.cfg.WriteBehind.Interval
+	if interval == 0 || of != takesPart || d.meta || d.noted || d.wiped || d.wanted || d.bytes >= d.cfg.WriteBehind.Bytes/2 {
 		return false
 	}
 	if d.m.now.Mono.Sub(d.since) >= interval {
@@ -222,18 +221,18 @@ func (d *disk) rests(of count) bool {
 	return true
 }
 
-// ahead reports whether an answer, or a message with a body, may leave before the entries are
-// written on which it depends. Votes and the word for a sweep wait, and so does everything while
-// the store fails, or is so slow that more would be lost than was promised.
-func (d *disk) ahead(body any, of count) bool {
-	if d.cfg.Behind.Interval == 0 || of != yes || d.failed != nil {
+// ahead reports whether an answer, or a message with a body, may be sent before the entries are written on which it
+// depends. Promises, acceptances and replies to a sweep wait; and everything waits while the store fails, or is so slow
+// that a crash would lose more than the bounds of writing behind allow.
+func (d *disk) ahead(body any, of participation) bool {
+	if d.cfg.WriteBehind.Interval == 0 || of != takesPart || d.failed != nil {
 		return false
 	}
 	switch body.(type) {
-	case Swept, Promise, Accepted:
+	case SweepReply, Promise, Accepted:
 		return false
 	}
-	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > d.cfg.Behind.Bytes {
+	if d.meta || d.wiped || d.writing != 0 && d.metaOf || d.bytes+d.bytesOf > d.cfg.WriteBehind.Bytes {
 		return false
 	}
 	oldest := d.m.now.Mono
@@ -243,11 +242,11 @@ func (d *disk) ahead(body any, of count) bool {
 	if d.writing != 0 {
 		oldest = min(oldest, d.sinceOf)
 	}
-	return d.m.now.Mono.Sub(oldest) <= 2*d.cfg.Behind.Interval
+	return d.m.now.Mono.Sub(oldest) <= 2*d.cfg.WriteBehind.Interval
 }
 
-// answered takes the answer of the store. A batch that has failed may have been written or
-// not: it is written again.
+// answered takes the answer of the store. A batch whose call has failed may have been written or not: it is written
+// again.
 func (d *disk) answered(in machine.Called) {
 	if in.ID != d.writing || d.writing == 0 {
 		return
@@ -260,7 +259,7 @@ func (d *disk) answered(in machine.Called) {
 	d.failed = nil
 	d.m.out.Disarm(diskTimer{d.index})
 	d.kept = d.batch.Meta.Written
-	d.batch, d.bytesOf = Persist{}, 0
+	d.batch, d.bytesOf = WriteBatch{}, 0
 	n := 0
 	for n < len(d.held) && d.held[n].batch <= d.batchOf {
 		d.m.out.Add(d.held[n].effect)
@@ -269,14 +268,15 @@ func (d *disk) answered(in machine.Called) {
 	d.held = slices.Delete(d.held, 0, n)
 }
 
-// fail has the batch written again a little later.
+// fail notes that the store has failed, and has the batch written again after a tick.
 func (d *disk) fail(err error) {
 	d.writing, d.failed = 0, err
 	d.m.counts.StoreFailures++
 	d.m.arm(diskTimer{d.index}, d.m.cfg.Timing.Tick)
 }
 
-// again writes the failed batch again, and gives up waiting for one that is overdue.
+// again is called when [diskTimer] is due: it writes the failed batch again, or gives up waiting for one that is
+// overdue.
 func (d *disk) again() {
 	switch {
 	case d.writing != 0:
@@ -286,15 +286,15 @@ func (d *disk) again() {
 	}
 }
 
-// final is the last batch, with everything in it that may be missing.
-func (d *disk) final(meta Meta, of count) Persist {
+// final returns the last batch of a node that ends, with everything in it that may be missing in the store.
+func (d *disk) final(meta Meta, of participation) WriteBatch {
 	d.keys = d.unwritten()
 	d.wiped, d.aside = d.wiped || d.batch.Wipe, d.aside || d.batch.Aside
 	d.meta = true
 	return d.gather(meta, of)
 }
 
-// unwritten returns the keys that have changed, with those of the batch of which nothing is known.
+// unwritten returns the keys that have changed, and those of the batch that may not have been written.
 func (d *disk) unwritten() map[string]bool {
 	all := maps.Clone(d.keys)
 	for _, key := range d.cfg.Table.Changed(math.MaxInt) {

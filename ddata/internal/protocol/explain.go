@@ -14,21 +14,20 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Why a key is as it is. The state of a group is read off as it stands ([group.status]); what
-// the homes of a key hold is asked of them, as a read does, and the answers of a moment are
-// put together when all have answered or the time is over ([explains]). Nothing changes by
-// being asked about.
+// Questions of people: how the groups stand ([Survey]), and why a key is as it is ([ExplainKey]). The first is answered
+// from what is known here ([group.status]). For the second the homes of the key are asked, as by a read, and the answer
+// is made when all have answered or the limit has passed ([explainer]). No question changes anything.
 
-// Survey is the query for the state of all groups. [Surveyed] answers it.
+// Survey is the query for the state of all groups. [SurveyResult] answers it.
 type Survey struct{ Op OpID }
 
-// Surveyed is the effect that answers [Survey].
-type Surveyed struct {
+// SurveyResult is the effect that answers [Survey].
+type SurveyResult struct {
 	Op     OpID
 	Groups []GroupStatus
 }
 
-// ExplainKey is the query for where a key lives and why it is as it is. [Explained] answers
+// ExplainKey is the query for where a key lives and why it is as it is. [Explanation] answers
 // it.
 type ExplainKey struct {
 	Op    OpID
@@ -48,9 +47,9 @@ type GroupStatus struct {
 	Swept    uint64        // The generation of the last sweep.
 	Leader   gossip.NodeID // Zero for none.
 	Refused  string        // Why this replica cannot take part.
-	Disputed string        // Which replicas several nodes claim to be.
+	Disputed string        // Which nodes claim to be the same replica, "" for none.
 	Apart    string        // Why this node's replica does not count for now, "" if it does.
-	Unsure   time.Duration // For how long this node's replica has not known what it has lost, 0 if it is sure.
+	Unsure   time.Duration // For how long this node's replica may have lacked what it had acknowledged, 0 if it does not.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which this node's replica takes in what it lacks.
@@ -74,7 +73,7 @@ type ReplicaStatus struct {
 	Heard              time.Duration // How long ago it was heard last, 0 for this node.
 }
 
-// HeldStatus is the state of buckets that keep homes of which no winning part was left.
+// HeldStatus is the state of buckets that are held back, see [Held].
 type HeldStatus struct {
 	Buckets int // How many.
 	Homes   []ReplicaID
@@ -90,15 +89,15 @@ type StoreStatus struct {
 	Held    int // Messages and answers that wait for the store.
 }
 
-// Explained is the effect that answers [ExplainKey].
-type Explained struct {
-	Op     OpID
-	Status GroupStatus
-	Here   bool         // This node's replica is a home of the key.
-	Entry  *table.Entry // What this node or, if it is no home, some home holds; nil for nothing.
-	Homes  []Home       // The homes of the key in all sets, sorted.
-	Held   *HeldStatus  // The record of the key's bucket, nil unless that is held back.
-	Bar    Bar
+// Explanation is the effect that answers [ExplainKey].
+type Explanation struct {
+	Op        OpID
+	Status    GroupStatus
+	Here      bool         // This node's replica is a home of the key.
+	Entry     *table.Entry // What this node or, if it is no home, some home holds; nil for nothing.
+	Homes     []Home       // The homes of the key in all sets, sorted.
+	Held      *HeldStatus  // The record of the key's bucket, nil unless that is held back.
+	Tombstone TombstoneState
 	// Unconfirmed are, for [AwaitsReplicas], those that have not answered the sweep.
 	Unconfirmed []ReplicaID
 	Ops         []Waiting // Operations on the key that wait, in the order in which they began.
@@ -110,24 +109,24 @@ type Home struct {
 	Answered bool
 	Entry    *table.Entry // What it has answered, nil for nothing.
 	Lacks    []Lag        // The updates that other homes hold and this one does not.
-	Undead   bool         // Other homes hold a tombstone and this one does not.
+	Undead   bool         // Other homes hold a tombstone, and this one does not.
 	// Since is for how long at least something has been lacking, 0 if nothing is.
 	Since time.Duration
-	// Unread is how long a batch with the key has waited for the answer of the replica, 0
-	// for none, and for a replica that lacks nothing.
+	// Unread is for how long a batch with the key has waited for the answer of the replica, 0 if none waits or if the
+	// replica lacks nothing.
 	Unread time.Duration
 }
 
-// Lag says that a number of updates of an origin are missing.
+// Lag says how many updates of an origin a replica lacks.
 type Lag = table.Version
 
-// Bar says what keeps the tombstone of a key from being swept.
-type Bar uint8
+// TombstoneState says what the tombstone of a key waits for until it is swept.
+type TombstoneState uint8
 
-// The bars.
+// The states of tombstones.
 const (
 	// NoTombstone: the key has none.
-	NoTombstone Bar = iota
+	NoTombstone TombstoneState = iota
 	// AwaitsGeneration: the tombstone is of the present generation.
 	AwaitsGeneration
 	// AwaitsChange: the set of replicas is changing.
@@ -136,7 +135,7 @@ const (
 	AwaitsLeader
 	// AwaitsReplicas: this node leads, and not all replicas have confirmed.
 	AwaitsReplicas
-	// AwaitsSweep: nothing but the next sweep.
+	// AwaitsSweep: the next sweep drops it.
 	AwaitsSweep
 )
 
@@ -148,48 +147,48 @@ type Waiting struct {
 	Missing []ReplicaID
 }
 
-// explains are the questions of this node that homes have not answered.
-type explains struct {
+// explainer is the part of a group that answers questions about keys.
+type explainer struct {
 	*known
 
-	out  *sender
-	lags *lags
-	open map[OpID]*explain
+	out     *sender
+	lags    *lags
+	queries map[OpID]*keyQuery // Those that wait for answers of homes.
 }
 
-// explain is one question about a key that waits for answers of homes.
-type explain struct {
+// keyQuery is one question about a key.
+type keyQuery struct {
 	op      OpID
 	key     string
 	until   machine.Instant
-	own     *table.Entry
-	hash    uint64
-	asked   map[ReplicaID]bool
-	answers map[ReplicaID]*table.Entry
+	own     *table.Entry               // What this replica held when the question began, nil for nothing,
+	hash    uint64                     // and the hash of that.
+	asked   map[ReplicaID]bool         // The homes that were asked.
+	answers map[ReplicaID]*table.Entry // What homes have answered; nil: nothing.
 }
 
-// explainsMost bounds the questions under way.
-const explainsMost = 64
+// maxKeyQueries bounds the questions under way.
+const maxKeyQueries = 64
 
-// begin asks the homes of a key what they hold, and returns the question if it is over.
-func (s *explains) begin(in ExplainKey) *explain {
-	x := &explain{op: in.Op, key: in.Key, until: s.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
+// begin asks the homes of a key what they hold. It returns the question if that can be answered at once, else nil.
+func (s *explainer) begin(in ExplainKey) *keyQuery {
+	x := &keyQuery{op: in.Op, key: in.Key, until: s.m.now.Mono.Add(in.Limit), asked: map[ReplicaID]bool{}, answers: map[ReplicaID]*table.Entry{}}
 	if s.home(s.self, in.Key) {
 		if e, ok := s.table.Get(in.Key); ok {
 			x.own, x.hash = &e, table.HashOfEntry(e)
 		}
 		x.answers[s.self] = x.own
 	}
-	if len(s.open) >= explainsMost {
+	if len(s.queries) >= maxKeyQueries {
 		return x // With what is known here.
 	}
-	s.open[x.op] = x
+	s.queries[x.op] = x
 	s.ask(x)
-	return s.look(x)
+	return s.ifComplete(x)
 }
 
 // ask asks the homes that were not asked yet, as far as their nodes are known.
-func (s *explains) ask(x *explain) {
+func (s *explainer) ask(x *keyQuery) {
 	for _, id := range s.views.homes(x.key) {
 		if p := s.peers[id]; p != nil && id != s.self && !x.asked[id] {
 			x.asked[id] = true
@@ -200,16 +199,17 @@ func (s *explains) ask(x *explain) {
 
 // awaited reports whether a home may still answer: it is there, or may run on one of the
 // nodes of which no replica is known yet.
-func (s *explains) awaited(id ReplicaID) bool {
+func (s *explainer) awaited(id ReplicaID) bool {
 	if s.peers[id] != nil || id == s.self {
 		return s.present(id)
 	}
 	return s.unnamed()
 }
 
-// answer takes the answer of a home, and reports whether it was one to a question. It returns that if it is over.
-func (s *explains) answer(p *peer, b Answer) (over *explain, asked bool) {
-	x := s.open[b.Op]
+// answer takes an answer of a home. With asked, it was one to a question about a key; over is that question if it can
+// be answered now, else nil.
+func (s *explainer) answer(p *peer, b Answer) (over *keyQuery, asked bool) {
+	x := s.queries[b.Op]
 	if x == nil {
 		return nil, false
 	}
@@ -220,11 +220,11 @@ func (s *explains) answer(p *peer, b Answer) (over *explain, asked bool) {
 	case !b.Same:
 		x.answers[p.id] = b.Entry
 	}
-	return s.look(x), true
+	return s.ifComplete(x), true
 }
 
-// look returns a question if all reachable homes have answered it, else nil.
-func (s *explains) look(x *explain) *explain {
+// ifComplete returns a question if all homes that can be reached have answered it, else nil.
+func (s *explainer) ifComplete(x *keyQuery) *keyQuery {
 	for _, id := range s.views.homes(x.key) {
 		if _, ok := x.answers[id]; !ok && s.awaited(id) {
 			return nil
@@ -233,25 +233,25 @@ func (s *explains) look(x *explain) *explain {
 	return x
 }
 
-// late asks the homes of which the nodes are known since, and reports whether the time of a question is over.
-func (s *explains) late(x *explain) bool {
+// late asks the homes whose nodes have become known, and reports whether the limit of a question has passed.
+func (s *explainer) late(x *keyQuery) bool {
 	s.ask(x)
 	return s.m.now.Mono >= x.until
 }
 
 // sorted returns the questions in the order in which they began.
-func (s *explains) sorted() []*explain {
-	return slices.SortedFunc(maps.Values(s.open), func(a, b *explain) int { return cmp.Compare(a.op, b.op) })
+func (s *explainer) sorted() []*keyQuery {
+	return slices.SortedFunc(maps.Values(s.queries), func(a, b *keyQuery) int { return cmp.Compare(a.op, b.op) })
 }
 
-// explain answers a question with what is known, if it is over.
-func (g *group) explain(x *explain) {
+// explain answers a question with what is known; nil: none.
+func (g *group) explain(x *keyQuery) {
 	if x == nil {
 		return
 	}
-	s := &g.explains
-	delete(s.open, x.op)
-	out := Explained{Op: x.op, Status: g.status(), Here: g.home(g.self, x.key), Entry: x.own, Bar: s.bar(x.known()), Ops: g.ops.about(x.key)}
+	s := &g.explainer
+	delete(s.queries, x.op)
+	out := Explanation{Op: x.op, Status: g.status(), Here: g.home(g.self, x.key), Entry: x.own, Tombstone: s.tombstoneState(x.known()), Ops: g.ops.waitingOn(x.key)}
 	all := x.versions()
 	for _, id := range s.views.homes(x.key) {
 		h := Home{ID: id}
@@ -259,7 +259,7 @@ func (g *group) explain(x *explain) {
 			s.judge(x, &h, all)
 		}
 		if !h.Answered || h.Since > 0 {
-			h.Unread = max(g.spread.unread(id, x.key), g.lags.unread(id, x.key))
+			h.Unread = max(g.propagation.waitedFor(id, x.key), g.lags.waitedFor(id, x.key))
 		}
 		out.Homes = append(out.Homes, h)
 	}
@@ -269,14 +269,14 @@ func (g *group) explain(x *explain) {
 			out.Held = &status
 		}
 	}
-	if out.Bar == AwaitsReplicas {
+	if out.Tombstone == AwaitsReplicas {
 		out.Unconfirmed = g.sweep.unconfirmed()
 	}
 	g.m.out.Add(out)
 }
 
 // known returns what this node or, if it is no home, some home holds.
-func (x *explain) known() *table.Entry {
+func (x *keyQuery) known() *table.Entry {
 	if x.own != nil {
 		return x.own
 	}
@@ -289,7 +289,7 @@ func (x *explain) known() *table.Entry {
 }
 
 // versions joins the updates that any home holds.
-func (x *explain) versions() (all table.Versions) {
+func (x *keyQuery) versions() (all table.Versions) {
 	for _, id := range x.ids() {
 		if e := x.answers[id]; e != nil {
 			all = all.Join(e.Versions)
@@ -299,12 +299,12 @@ func (x *explain) versions() (all table.Versions) {
 }
 
 // ids returns the replicas that have answered, sorted.
-func (x *explain) ids() []ReplicaID {
+func (x *keyQuery) ids() []ReplicaID {
 	return slices.Sorted(maps.Keys(x.answers))
 }
 
-// judge says what a home lacks, and since when.
-func (s *explains) judge(x *explain, h *Home, all table.Versions) {
+// judge fills in what a home lacks of all versions, and since when.
+func (s *explainer) judge(x *keyQuery, h *Home, all table.Versions) {
 	lacking := x.lacks(all, h.Entry)
 	if len(lacking) == 0 {
 		s.lags.has(h.ID, x.key)
@@ -320,7 +320,7 @@ func (s *explains) judge(x *explain, h *Home, all table.Versions) {
 
 // survey answers with the state of all groups.
 func (m *Machine) survey(in Survey) {
-	answer := Surveyed{Op: in.Op}
+	answer := SurveyResult{Op: in.Op}
 	for _, g := range m.groups {
 		answer.Groups = append(answer.Groups, g.status())
 	}
@@ -339,11 +339,11 @@ func (v *views) homes(key string) (ids []ReplicaID) {
 	return ids
 }
 
-// status returns how the group stands.
+// status returns what this node knows of the group.
 func (g *group) status() GroupStatus {
-	of := GroupStatus{Self: g.self, Refused: g.lead.refused, Disputed: g.integrity.disputed(), Apart: g.integrity.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
+	of := GroupStatus{Self: g.self, Refused: g.proposer.refused, Disputed: g.storeCheck.disputed(), Apart: g.storeCheck.why(), Waiting: len(g.ops.open), Gen: g.gen(), Phase: g.phase()}
 	of.Store = StoreStatus{Used: g.disk.used, Failed: g.disk.failed, Writing: g.disk.writing != 0, Held: len(g.disk.held)}
-	if g.integrity.unclean {
+	if g.storeCheck.unclean {
 		of.Unsure = g.m.now.Mono.Sub(g.m.began)
 	}
 	if g.m.state != nil {
@@ -354,15 +354,15 @@ func (g *group) status() GroupStatus {
 	}
 	there := func(id ReplicaID) bool { return g.present(id) && !g.isApart(id) }
 	of.Quorum = g.views.each(func(v *view) bool { return v.current.Wins(there) })
-	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.lead.began), g.holds() && g.caught && !g.apart()
+	of.Sealed, of.Swept, of.Since, of.Caught = g.sealed, g.reg.Swept, g.m.now.Mono.Sub(g.proposer.began), g.holds() && g.caught && !g.apart()
 	for _, r := range NewSet(slices.Concat(g.reg.Current, g.reg.Next, g.reg.Old)...) {
-		of.Replicas = append(of.Replicas, g.explains.replicaStatus(r))
+		of.Replicas = append(of.Replicas, g.explainer.replicaStatus(r))
 	}
 	for i := range g.reg.Held {
-		of.Held = append(of.Held, g.explains.heldStatus(&g.reg.Held[i]))
+		of.Held = append(of.Held, g.explainer.heldStatus(&g.reg.Held[i]))
 	}
 	for _, x := range g.passes.open { //quorate:unordered sorted below
-		if x.catchUp {
+		if x.catchingUp {
 			of.Sources = append(of.Sources, x.peer.id)
 		}
 	}
@@ -371,7 +371,7 @@ func (g *group) status() GroupStatus {
 }
 
 // heldStatus returns what is known of buckets that are held back.
-func (s *explains) heldStatus(h *Held) HeldStatus {
+func (s *explainer) heldStatus(h *Held) HeldStatus {
 	of := HeldStatus{Buckets: len(h.Buckets), Moves: h.Moves, Gone: s.missing(&view{current: h.Homes, old: h.Old})}
 	for _, r := range h.Homes {
 		of.Homes = append(of.Homes, r.ID)
@@ -380,21 +380,21 @@ func (s *explains) heldStatus(h *Held) HeldStatus {
 }
 
 // replicaStatus returns what is known of one replica of the register.
-func (s *explains) replicaStatus(r Replica) ReplicaStatus {
+func (s *explainer) replicaStatus(r Replica) ReplicaStatus {
 	of := ReplicaStatus{
 		ID: r.ID, Zone: r.Zone, Current: s.reg.Current.Has(r.ID), Next: s.reg.Next.Has(r.ID), Old: s.reg.Old.Has(r.ID),
 		Present: s.reachable(r.ID), Apart: s.isApart(r.ID), Caught: s.hasCaught(r.ID),
 	}
 	if r.ID == s.self {
-		of.Node, of.Gen, of.Unsure = s.m.cfg.Self, s.gen(), s.integrity.unclean
+		of.Node, of.Gen, of.Unsure = s.m.cfg.Self, s.gen(), s.storeCheck.unclean
 	} else if p := s.peers[r.ID]; p != nil {
 		of.Node, of.Gen, of.Heard, of.Unsure = p.node, p.gen, s.m.now.Mono.Sub(p.heard), p.unsure != 0
 	}
 	return of
 }
 
-// bar returns what keeps a tombstone from being swept.
-func (s *explains) bar(e *table.Entry) Bar {
+// tombstoneState returns what keeps a tombstone from being swept.
+func (s *explainer) tombstoneState(e *table.Entry) TombstoneState {
 	switch {
 	case e == nil || e.State == table.Live:
 		return NoTombstone
@@ -425,8 +425,8 @@ func (s *sweep) unconfirmed() (ids []ReplicaID) {
 	return ids
 }
 
-// unread returns how long the oldest batch with a key has waited for a replica, 0 for none.
-func (s *spread) unread(id ReplicaID, key string) time.Duration {
+// waitedFor returns how long the oldest batch with a key has waited for a replica, 0 for none.
+func (s *propagation) waitedFor(id ReplicaID, key string) time.Duration {
 	for _, f := range s.flights {
 		if _, carries := f.keys[key]; carries && f.to[id] {
 			return s.m.now.Mono.Sub(f.sent)
@@ -435,8 +435,8 @@ func (s *spread) unread(id ReplicaID, key string) time.Duration {
 	return 0
 }
 
-// about returns the operations on a key that wait.
-func (s *ops) about(key string) (all []Waiting) {
+// waitingOn returns the operations on a key that wait.
+func (s *ops) waitingOn(key string) (all []Waiting) {
 	for _, o := range s.sorted() {
 		if o.key != key {
 			continue

@@ -31,13 +31,13 @@ type fleet struct {
 	t     *testing.T
 	now   machine.Instant
 	nodes []*replica // Sorted by node.
-	queue []letter
+	queue []peerMessage
 	drop  func(from, to int, body any) bool // Which messages are lost, by the numbers of the nodes.
 	trace *strings.Builder
 }
 
-// letter is a message on its way.
-type letter struct {
+// peerMessage is a message on its way.
+type peerMessage struct {
 	from, to int
 	message  protocol.Envelope
 }
@@ -50,11 +50,11 @@ type replica struct {
 	table    *table.Table
 	timers   map[machine.Timer]machine.Instant
 	puppet   bool
-	heard    []letter // What came to a puppet.
+	heard    []peerMessage // What came to a puppet.
 	done     []protocol.Done
-	borrowed []protocol.Borrowed
-	surveyed protocol.Surveyed
-	wiped    []protocol.Wiped
+	fetched  []protocol.FetchResult
+	surveyed protocol.SurveyResult
+	wiped    []protocol.DroppedAll
 	alarms   []protocol.Alarm
 	lost     [][]protocol.ReplicaID // Without whom the group has gone on.
 	calls    []machine.Call         // What the store has to write.
@@ -64,7 +64,7 @@ type replica struct {
 	copies   int
 	meta     protocol.Meta // What is in the store at the start.
 	bounds   protocol.Bounds
-	behind   protocol.Behind
+	behind   protocol.WriteBehindBounds
 }
 
 // node returns the i-th node. Its replica, in memory, has the number i.
@@ -101,7 +101,7 @@ func newFleet(t *testing.T, n int, as ...func(*replica)) *fleet {
 		r.Machine = protocol.New(protocol.Config{
 			Self: node(i), Timing: protocol.DefaultTiming(), Bounds: r.bounds, Standing: r.standing,
 			Rand:   rand.New(rand.NewPCG(uint64(i), 1)),
-			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, GoOn: r.goOn, Fresh: r.meta.Written == 0, Behind: r.behind}},
+			Groups: []protocol.Group{{Name: "default", Table: r.table, Replica: protocol.ReplicaID(i), Durable: r.durable, Copies: r.copies, Meta: r.meta, GoOn: r.goOn, Fresh: r.meta.Written == 0, WriteBehind: r.behind}},
 		})
 		f.nodes = append(f.nodes, r)
 		r.step(machine.Started{})
@@ -225,7 +225,7 @@ func textOf(e protocol.Envelope) string {
 	if r := e.Register; r != nil {
 		text += fmt.Sprintf(" register %v %d+%d+%d swept %d", r.Phase, len(r.Current), len(r.Next), len(r.Old), r.Swept)
 	}
-	text += " " + strings.TrimPrefix(fmt.Sprintf("%T", e.Body), "protocol.")
+	text += " " + nameOf(e.Body)
 	switch b := e.Body.(type) {
 	case protocol.Deltas:
 		text += fmt.Sprintf(" %d of %d", b.Seq, len(b.Changes))
@@ -235,16 +235,28 @@ func textOf(e protocol.Envelope) string {
 		text += fmt.Sprintf(" %d %v refused %v", b.Slot, b.Ballot, b.Refused)
 	case protocol.Accept:
 		text += fmt.Sprintf(" %d %v %v", b.Slot, b.Ballot, b.Value.Phase)
-	case protocol.Pulled:
-		text += fmt.Sprintf(" %d done %d wants %d", len(b.Entries), len(b.Done), len(b.Wants))
+	case protocol.PullReply:
+		text += fmt.Sprintf(" %d done %d wants %d", len(b.Entries), len(b.Done), len(b.Missing))
 	case protocol.Pull:
 		text += fmt.Sprintf(" %d", len(b.Buckets))
 	case protocol.Answer:
 		text += fmt.Sprintf(" %d same %v", b.Op, b.Same)
-	case protocol.DeltasTaken, protocol.PutTaken, protocol.Ask, protocol.Prepare, protocol.Accepted, protocol.Sweep, protocol.Swept:
+	case protocol.DeltasTaken, protocol.PutTaken, protocol.Ask, protocol.Prepare, protocol.Accepted, protocol.Sweep, protocol.SweepReply:
 		text += fmt.Sprintf(" %v", b)
 	}
 	return text
+}
+
+// nameOf returns the name of a message in the traces: that of its type, or the participle for two replies.
+func nameOf(body any) string {
+	switch body.(type) {
+	case protocol.PullReply:
+		return "Pulled"
+	case protocol.SweepReply:
+		return "Swept"
+	default:
+		return strings.TrimPrefix(fmt.Sprintf("%T", body), "protocol.")
+	}
 }
 
 // step hands an input to the machine and carries out its effects.
@@ -257,7 +269,7 @@ func (r *replica) step(in machine.Input) {
 	for _, e := range out.Effects() {
 		switch e := e.(type) {
 		case machine.Send:
-			r.f.queue = append(r.f.queue, letter{r.i, int(e.To.UID), e.Message.(protocol.Envelope)})
+			r.f.queue = append(r.f.queue, peerMessage{r.i, int(e.To.UID), e.Message.(protocol.Envelope)})
 		case machine.Arm:
 			r.timers[e.Timer] = e.At
 		case machine.Disarm:
@@ -270,16 +282,16 @@ func (r *replica) step(in machine.Input) {
 			}
 		case protocol.Done:
 			r.done = append(r.done, e)
-		case protocol.Surveyed:
+		case protocol.SurveyResult:
 			r.surveyed = e
-		case protocol.Wiped:
+		case protocol.DroppedAll:
 			r.wiped = append(r.wiped, e)
 		case protocol.Alarm:
 			r.alarms = append(r.alarms, e)
-		case protocol.WentOn:
+		case protocol.ContinuedWithoutMajority:
 			r.lost = append(r.lost, e.Lost)
-		case protocol.Borrowed:
-			r.borrowed = append(r.borrowed, e)
+		case protocol.FetchResult:
+			r.fetched = append(r.fetched, e)
 		}
 	}
 }
@@ -319,7 +331,7 @@ func (r *replica) sayCaught(to int, reg *protocol.Register, body any) {
 }
 
 func (r *replica) speak(to int, e protocol.Envelope) {
-	r.f.queue = append(r.f.queue, letter{r.i, to, e})
+	r.f.queue = append(r.f.queue, peerMessage{r.i, to, e})
 	r.f.deliver()
 }
 
@@ -348,7 +360,7 @@ func (r *replica) Survey() protocol.GroupStatus {
 	var out machine.Outbox
 	r.Step(machine.Now{Mono: r.f.now}, protocol.Survey{Op: 1}, &out)
 	for _, e := range out.Effects() {
-		if s, ok := e.(protocol.Surveyed); ok {
+		if s, ok := e.(protocol.SurveyResult); ok {
 			return s.Groups[0]
 		}
 	}

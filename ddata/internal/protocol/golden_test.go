@@ -21,7 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden traces anew")
 // difference.
 // covers I30.
 func TestGoldenTraces(t *testing.T) {
-	majority := protocol.Level{Strength: protocol.Majority}
+	majority := protocol.Level{Name: protocol.Majority}
 	for name, scenario := range map[string]func(f *fleet){
 		"write": func(f *fleet) {
 			f.together()
@@ -38,7 +38,7 @@ func TestGoldenTraces(t *testing.T) {
 			f.know(members(f.t, []int{1, 2}), 1, 2)
 			f.run(2 * time.Second)
 			f.at(1).add(7)
-			f.at(1).command(protocol.Spread{})
+			f.at(1).command(protocol.SendDeltas{})
 			f.run(500 * time.Millisecond)
 			f.know(members(f.t, []int{1, 2, 3}), 1, 2, 3)
 			f.run(1500 * time.Millisecond)

@@ -27,60 +27,60 @@ type group struct {
 	known
 	sender
 
-	rerouted bool // A replica is at another node than the last route says.
+	rerouted bool // What the last route said is out of date: the step ends with a new one.
 
-	lead       lead       // What the leader wants to change.
-	behind     behind     // Catching up.
-	passes     passes     // Comparisons of tables.
-	spread     spread     // Deltas.
-	ops        ops        // Operations.
-	remote     remote     // Operations through other nodes.
-	explains   explains   // Questions.
-	lags       lags       // Since when others lag.
-	majorities majorities // Whether there are majorities.
+	proposer    proposer      // What the leader wants to change.
+	transfer    transfer      // How this replica catches up.
+	passes      passes        // Comparisons of tables.
+	propagation propagation   // Deltas.
+	ops         ops           // Operations.
+	remote      remoteUpdates // Operations through other nodes.
+	explainer   explainer     // Questions.
+	lags        lags          // Since when other replicas lag.
+	majorities  majorities    // Whether there are majorities.
 }
 
 func newGroup(m *env, index uint8, cfg Group) *group {
 	g := &group{known: known{
-		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, integrity: newIntegrity(cfg),
+		m: m, index: index, cfg: cfg, table: cfg.Table, self: cfg.Replica, caught: cfg.Meta.Caught, storeCheck: newStoreCheck(cfg),
 		knows: map[ReplicaID]bool{}, peers: map[ReplicaID]*peer{}, nodes: map[gossip.NodeID]*peer{}, none: map[gossip.NodeID]bool{}, gone: map[ReplicaID]gossip.NodeID{},
 	}}
 	k := &g.known
 	g.sender = sender{known: k, disk: newDisk(m, index, cfg), sweep: sweep{known: k, disk: &g.disk}, change: change{known: k, disk: &g.disk}}
 	g.lags, g.majorities = newLags(m, cfg.Table), majorities{known: k, out: &g.sender, passes: &g.passes}
-	g.lead = lead{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
-	g.passes, g.spread = newPasses(k, &g.lags), newSpread(k, &g.lags)
-	g.behind = behind{known: k, passes: &g.passes, got: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
+	g.proposer = proposer{known: k, out: &g.sender, passes: &g.passes, majorities: &g.majorities}
+	g.passes, g.propagation = newPasses(k, &g.lags), newPropagation(k, &g.lags)
+	g.transfer = transfer{known: k, passes: &g.passes, taken: map[ReplicaID]bool{}, whole: map[ReplicaID]bool{}}
 	g.remote = newRemote(k, &g.sender, &g.majorities)
-	g.ops = ops{known: k, out: &g.sender, lags: &g.lags, spread: &g.spread, remote: &g.remote, majorities: &g.majorities, open: map[OpID]*op{}}
-	g.explains = explains{known: k, out: &g.sender, lags: &g.lags, open: map[OpID]*explain{}}
+	g.ops = ops{known: k, out: &g.sender, lags: &g.lags, propagation: &g.propagation, remote: &g.remote, majorities: &g.majorities, open: map[OpID]*op{}}
+	g.explainer = explainer{known: k, out: &g.sender, lags: &g.lags, queries: map[OpID]*keyQuery{}}
 	g.change.promised, g.change.accepted, g.change.value = cfg.Meta.Promised, cfg.Meta.Accepted, cfg.Meta.Value
 	g.sweep.restore(cfg.Meta.Confirmed)
 	if r := cfg.Meta.Register; r != nil {
 		g.take(r)
-		g.behind.own()
+		g.transfer.countOwn()
 	}
 	return g
 }
 
-// start says which replicas hold what.
+// start begins the group with what was in the store, and publishes the first route.
 func (g *group) start() {
-	// Before anything leaves, the store says that more may be acknowledged than is in it, and an unclean start has a
-	// number of its own.
-	if g.integrity.unclean {
+	// Before anything is sent, the store has to say that more may be acknowledged than is in it, and an unclean start
+	// is counted by a number of its own.
+	if g.storeCheck.unclean {
 		g.m.counts.Unclean++
-		g.integrity.restarts++
+		g.storeCheck.restarts++
 	}
-	if g.integrity.unclean || g.cfg.Behind.Interval > 0 {
+	if g.storeCheck.unclean || g.cfg.WriteBehind.Interval > 0 {
 		g.disk.metaChanged()
 	}
 	g.route()
 }
 
-// adopt takes a register over that replaces the known one. With fresh, this replica has
+// adopt replaces the known register by another one, and has every part go on by that. With fresh, this replica has
 // created it.
 func (g *group) adopt(r *Register, fresh bool) {
-	g.rest()
+	g.flushDeltas()
 	before := g.reg
 	known := uint64(0)
 	if before != nil && before.Lineage.Turn == r.Lineage.Turn {
@@ -91,9 +91,9 @@ func (g *group) adopt(r *Register, fresh bool) {
 		known, other = before.Gen, false
 	}
 	g.take(r)
-	g.integrity.prune(func(id ReplicaID) bool { return r.In(id) || g.peers[id] != nil })
+	g.storeCheck.prune(func(id ReplicaID) bool { return r.In(id) || g.peers[id] != nil })
 	if other {
-		g.integrity.forget()
+		g.storeCheck.forget()
 		g.rerouted = true
 	}
 	switch {
@@ -105,29 +105,31 @@ func (g *group) adopt(r *Register, fresh bool) {
 		g.ops.sweeping(r)
 		g.table.Sweep(r.Swept-1, r.Retired)
 	case r.Swept > known && before != nil:
-		// What this replica holds was read before a sweep of which it does not know what
-		// fell: it holds nothing then.
+		// This replica cannot tell which tombstones that sweep has dropped, and could bring their keys back: it begins
+		// again with nothing.
 		g.drop(false)
 	}
 	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
 	g.dropBuckets(known)
 	g.lags.adopted(r)
 	g.disk.metaChanged()
-	g.caughtUp(g.behind.begin())
+	g.caughtUp(g.transfer.begin())
 	g.change.reset()
-	g.lead.adopted()
+	g.proposer.adopted()
 	g.majorities.adopted()
 	g.sweep.adopted()
 	g.ops.adopted(r.Gen == known+1 && !other)
-	if g.integrity.forgetCopies(); g.integrity.unclean && !g.holds() {
-		g.sure() // Who is in no set holds nothing, and has lost nothing. After the operations, which it looks at.
+	if g.storeCheck.forgetCopies(); g.storeCheck.unclean && !g.holds() {
+		// A replica in no set holds nothing, and has lost nothing. This comes after ops.adopted: operations go on with
+		// it.
+		g.becomeSure()
 	}
 	g.majorities.wentOn(before)
 	g.route()
 	g.greet()
 }
 
-// propose begins to make a register that of the next generation, if one is proposed.
+// propose begins a ballot for a proposal; nil: none.
 func (g *group) propose(p *proposal) {
 	if p == nil {
 		return
@@ -138,7 +140,7 @@ func (g *group) propose(p *proposal) {
 	}
 }
 
-// promised counts a promise.
+// promised counts a promise of a replica, and has this one accept too when enough have promised.
 func (g *group) promised(by ReplicaID, b Promise) {
 	enough, out := g.change.promise(by, b)
 	g.post(out...)
@@ -150,7 +152,7 @@ func (g *group) promised(by ReplicaID, b Promise) {
 	}
 }
 
-// accepted counts an acceptance, and takes over what is decided.
+// accepted counts an acceptance of a replica, and adopts the register that is decided by it.
 func (g *group) accepted(by ReplicaID, b Accepted) {
 	if v := g.change.acceptance(by, b); v != nil {
 		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
@@ -158,13 +160,13 @@ func (g *group) accepted(by ReplicaID, b Accepted) {
 	}
 }
 
-// catchUp takes in what this replica lacks, if it has to.
+// catchUp asks for what this replica lacks, if it has to catch up.
 func (g *group) catchUp() {
-	if !g.behind.needs() {
+	if !g.transfer.needs() {
 		return
 	}
-	g.caughtUp(g.behind.enough())
-	g.post(g.behind.ask()...)
+	g.caughtUp(g.transfer.enough())
+	g.post(g.transfer.ask()...)
 }
 
 // caughtUp notes that this replica has caught up, if it has, and tells the others.
@@ -175,10 +177,10 @@ func (g *group) caughtUp(has bool) {
 	g.caught = true
 	g.disk.metaChanged()
 	g.greet()
-	g.ops.caughtUp()
+	g.ops.transferEnded()
 }
 
-// compare handles the message of a pass, and what follows from it.
+// compare handles a message of a pass, and tells the other parts when the pass has ended.
 func (g *group) compare(p *peer, e Envelope) {
 	x := g.passes.received(p, e)
 	g.give(p, x.back)
@@ -186,16 +188,16 @@ func (g *group) compare(p *peer, e Envelope) {
 	if x.ended == nil {
 		return
 	}
-	if x.ended.catchUp {
-		g.caughtUp(g.behind.took(x.ended))
+	if x.ended.catchingUp {
+		g.caughtUp(g.transfer.noteTaken(x.ended))
 	}
-	g.integrity.ended(x.ended)
+	g.storeCheck.ended(x.ended)
 	g.restored()
 	g.majorities.ended(x.ended)
 }
 
-// take makes a register the known one. It sends and ends nothing: what this replica holds, and
-// which answers count, is not settled for that register before [group.adopt] is through.
+// take makes a register the known one. It sends no message and ends no operation: until [group.adopt] has come to its
+// end, parts still go by the register before.
 func (g *group) take(r *Register) {
 	g.reg = r
 	g.views = newViews(r, placement{g.cfg.Copies}, table.Buckets)
@@ -204,7 +206,7 @@ func (g *group) take(r *Register) {
 	g.sealed = g.ends()
 }
 
-// drop forgets everything that the replica holds. With aside, the store keeps a copy.
+// drop drops every entry that this replica holds. With aside, the store keeps a copy of them.
 func (g *group) drop(aside bool) {
 	g.caught = false
 	n := g.table.Len()
@@ -213,28 +215,28 @@ func (g *group) drop(aside bool) {
 	}
 	g.m.counts.Wiped++
 	g.table.Wipe()
-	g.m.out.Add(Wiped{Group: g.index, N: n})
+	g.m.out.Add(DroppedAll{Group: g.index, N: n})
 	g.disk.wipe(aside)
 }
 
-// seal notes that the end of the change is sealed: a peer says so, or a winning part of the old homes of each bucket
-// is known to know of it.
-func (g *group) seal(said bool) {
+// noteSealed notes that the end of the change is sealed: a peer says so, or a winning part of the old homes of each
+// bucket is known to know of it.
+func (g *group) noteSealed(said bool) {
 	if g.reg != nil && !g.sealed && (said || g.ends()) {
 		g.sealed, g.rerouted = true, true
 		g.ops.recount()
 	}
 }
 
-// route tells those that work without the machine which replicas hold what.
+// route publishes which replicas hold what, for those who read and write without the machine.
 func (g *group) route() {
 	g.m.out.Add(Routed{Group: g.index, Route: g.routeNow()})
 }
 
-// membersChanged forgets peers that are no members any more.
+// membersChanged forgets peers that are no members any more, and adds members that may hold the group.
 func (g *group) membersChanged() {
 	state := g.m.state
-	g.integrity.forgetClaims(state)
+	g.storeCheck.forgetClaims(state)
 	for node, p := range g.nodes { //quorate:unordered each peer by itself
 		if state.Member(node) != nil {
 			continue
@@ -247,11 +249,11 @@ func (g *group) membersChanged() {
 	}
 	for _, p := range g.nodes { //quorate:unordered each peer by itself
 		if g.peers[p.id] == nil {
-			p.id = 0 // Its replica was believed to be another node's, which is gone: it is asked again.
+			p.id = 0 // The replica was taken for that of another node, which is gone: this one is asked again.
 		}
 	}
 	for _, t := range state.Tombstones() {
-		if !g.cfg.Durable { // In memory a replica is its node.
+		if !g.cfg.Durable { // The id of a replica in memory is the uid of its node.
 			g.gone[ReplicaID(t.Node.UID)] = t.Node
 		}
 	}
@@ -268,11 +270,11 @@ func (g *group) membersChanged() {
 	}
 }
 
-// tick repeats what was not answered.
+// tick has every part repeat what was not answered, and begin what is due.
 func (g *group) tick() {
 	g.table.SetTick(g.m.seconds())
-	for _, x := range g.explains.sorted() {
-		if g.explains.late(x) {
+	for _, x := range g.explainer.sorted() {
+		if g.explainer.late(x) {
 			g.explain(x)
 		}
 	}
@@ -287,12 +289,12 @@ func (g *group) tick() {
 		return
 	}
 	if g.tickStore(); !g.apart() {
-		g.propose(g.lead.tick())
+		g.propose(g.proposer.tick())
 		g.catchUp()
 		g.post(g.passes.tick()...)
 	}
 	g.restore()
-	g.spread.tick()
+	g.propagation.tick()
 	if !g.apart() {
 		g.post(g.sweep.tick()...)
 	}
@@ -300,8 +302,8 @@ func (g *group) tick() {
 	g.remote.tick()
 }
 
-// settle ends a step: what has changed goes to subscribers and to the store. Asked for it, it reports whether anything
-// waits that a tick brings further.
+// settle ends a step: what has changed goes to subscribers and to the store. If it is asked to, it reports whether
+// anything waits that a tick brings further.
 func (g *group) settle(asked bool) (busy bool) {
 	if g.rerouted {
 		g.rerouted = false
@@ -311,16 +313,17 @@ func (g *group) settle(asked bool) (busy bool) {
 	return asked && g.busy()
 }
 
-// rest sends what waits before another register is adopted, since afterwards it would have to
-// say another generation, and forgets the batches that are on their way.
-func (g *group) rest() {
+// flushDeltas sends the deltas that wait, and forgets the batches that are not answered. It is called before another
+// register is adopted: after that, messages name its generation, in which those deltas were not made.
+func (g *group) flushDeltas() {
 	if g.reg != nil {
-		g.ops.carry(g.spread.flush(true))
+		g.ops.carry(g.propagation.flush(true))
 	}
-	g.spread.forget()
+	g.propagation.forget()
 }
 
-// OriginOf returns the origin under which a node changes values.
+// OriginOf returns the origin under which a node changes values: that which package table makes of its uid, and never
+// 0.
 func OriginOf(uid gossip.UID) crdt.Origin {
 	if o := table.Owner(crdt.Origin(uid)); o != 0 {
 		return o

@@ -9,32 +9,33 @@ import (
 	"github.com/quorate/quorate/ddata/internal/table"
 )
 
-// A bucket that has lost its homes for good must not hold up the others. First what the
-// register says of such buckets ([Held], [Reset]) and how the next register takes that over;
-// then when a bucket is held back ([known.loses]) and which are in the next generation
-// ([lead.holding]); last how an operator accepts a loss ([lead.accepted]).
+// Buckets that have lost a winning part of their homes must not hold up the change of the sets for the others: they are
+// held back, which means that they keep their homes, until those are there again or their loss is accepted. First what
+// the register says of such buckets ([Held], [Reset]) and how the next register takes that over; then when a bucket is
+// held back ([known.losesHomes]) and which are in the next generation ([proposer.heldNext]); last how an operator
+// accepts a loss ([proposer.withLossAccepted]).
 //
-// Holding a bucket back is safe whether its homes are lost or not. In a joint phase it is
-// what going back to the stable one is for all: every write that counts is held by a majority
-// of the current homes. While the end is not sealed a bucket keeps both sets, since a
-// coordinator that knows of the seal asks one of them and one that knows of no end the other.
+// It is safe to hold a bucket back whether its homes are lost or not. In a joint phase it does to one bucket what going
+// back to the stable phase does to all: every write that counts is held by a majority of the current homes. While the
+// end of a change is not sealed, a bucket keeps both sets of homes: a coordinator that knows that the end is sealed
+// asks the new one, and one that does not know of the end asks the old one.
 
-// Held are buckets that keep their homes although the sets change, since no winning part of
-// those was left.
+// Held are buckets that are held back: they keep their homes although the sets change, since no winning part of the
+// homes was left.
 type Held struct {
 	Buckets []uint16 // Sorted.
 	Homes   Set
 	// Old are the former homes of buckets whose change had ended and was not sealed: writes
 	// need a majority of them too, until a winning part of them knows of the end.
 	Old Set
-	// Moves says that the buckets take part in the change that is under way, from Homes to
-	// those that the placing demands: a winning part of Homes had come back.
+	// Moves says that the buckets are held back no longer: a winning part of Homes has come back, and they take part in
+	// the change that is under way, from Homes to the homes that the [placement] gives them.
 	Moves bool
 }
 
-// Reset says that an operator has accepted the loss of what some buckets held, in a
-// generation. A replica that has missed that, and is not spared, drops what it holds of them.
-// The record is forgotten with the next sweep: who has missed that drops everything.
+// Reset says that the loss of what some buckets held was accepted in a generation. A replica that knew of an earlier
+// generation only, and is not in Spared, drops what it holds of those buckets. The record ends with the next sweep: a
+// replica that has missed the sweep drops everything.
 type Reset struct {
 	Gen     uint64
 	Spared  Set      // The homes whose content goes on to count.
@@ -64,7 +65,8 @@ func (r *Register) again(held []Held) Register {
 	return v
 }
 
-// fence is the generation below which nothing that was read is taken in.
+// fence is the generation before which data must not have been read: older data is refused, since what was dropped by a
+// sweep or by a [Reset] would come back with it.
 func (r *Register) fence() uint64 {
 	fence := r.Swept
 	for _, x := range r.Resets {
@@ -82,7 +84,7 @@ func (r *Register) Homes(bucket, copies int) Set {
 	return placement{copies}.homes(bucket, r.Current)
 }
 
-// heldBuckets returns the record of each bucket that is held back or moves on, by bucket.
+// heldBuckets returns the record of each bucket in r.Held, by the number of the bucket.
 func (r *Register) heldBuckets() map[int]*Held {
 	all := map[int]*Held{}
 	for i := range r.Held {
@@ -93,7 +95,7 @@ func (r *Register) heldBuckets() map[int]*Held {
 	return all
 }
 
-// heldCount returns how many buckets are held back or move on.
+// heldCount returns how many buckets are in r.Held.
 func (r *Register) heldCount() (n int) {
 	for _, h := range r.Held {
 		n += len(h.Buckets)
@@ -101,8 +103,7 @@ func (r *Register) heldCount() (n int) {
 	return n
 }
 
-// moving reports whether a replica is a home of buckets that move on after they were held
-// back.
+// moving reports whether a replica is a home of buckets that were held back and take part in a change now.
 func (r *Register) moving(id ReplicaID) bool {
 	return slices.ContainsFunc(r.Held, func(h Held) bool { return h.Moves && h.Homes.Has(id) })
 }
@@ -124,7 +125,8 @@ func (h *Held) view(r *Register, p placement, bucket int) view {
 	}
 }
 
-// putHeld adds a bucket to the record of its like. Buckets come in their order.
+// putHeld adds a bucket to the record that is equal to h but for its buckets. The caller goes through the buckets in
+// ascending order.
 func putHeld(all []Held, bucket int, h Held) []Held {
 	at := slices.IndexFunc(all, func(o Held) bool { return o.Moves == h.Moves && o.Homes.Same(h.Homes) && o.Old.Same(h.Old) })
 	if at < 0 {
@@ -136,7 +138,7 @@ func putHeld(all []Held, bucket int, h Held) []Held {
 	return all
 }
 
-// putReset adds a bucket to the record of its like. Buckets come in their order.
+// putReset is putHeld for resets.
 func putReset(all []Reset, bucket int, x Reset) []Reset {
 	at := slices.IndexFunc(all, func(o Reset) bool { return o.Spared.Same(x.Spared) })
 	if at < 0 {
@@ -148,7 +150,7 @@ func putReset(all []Reset, bucket int, x Reset) []Reset {
 	return all
 }
 
-// without returns records without the buckets of others.
+// without returns all without the buckets that are named in others.
 func without(all, others []Reset) (rest []Reset) {
 	gone := map[uint16]bool{}
 	for _, x := range others {
@@ -173,14 +175,14 @@ func (x Reset) equal(o Reset) bool {
 	return x.Gen == o.Gen && slices.Equal(x.Spared, o.Spared) && slices.Equal(x.Buckets, o.Buckets)
 }
 
-// there reports whether a replica is that of a member, and not one with an older store: what
-// that one holds does not come to count again.
+// there reports whether a replica is that of a member, and its store is not an older one: what an older store holds
+// never counts again.
 func (k *known) there(id ReplicaID) bool {
 	return (id == k.self || k.peers[id] != nil) && !k.isOlder(id)
 }
 
-// unnamed reports whether there are members whose replicas are not known: any of them may
-// be one that seems to be gone.
+// unnamed reports whether there are members whose replicas are not known: any of them may have a replica that seems to
+// be gone.
 func (k *known) unnamed() bool {
 	for _, p := range k.nodes { //quorate:unordered any of them
 		if p.id == 0 {
@@ -190,10 +192,10 @@ func (k *known) unnamed() bool {
 	return false
 }
 
-// loses reports whether a bucket that is not held back would hold up the change of the sets
-// until replicas come back that are not those of members: no winning part of its homes is
-// left, or of its former ones, which have yet to hear of the end.
-func (k *known) loses(v *view) bool {
+// losesHomes reports whether a bucket that is not held back would hold up the change of the sets until replicas come
+// back that belong to no member now: no winning part is left of its homes, or of its former homes while these have yet
+// to learn of the end of a change.
+func (k *known) losesHomes(v *view) bool {
 	if k.cfg.Copies == 0 || v.held {
 		return false
 	}
@@ -207,7 +209,7 @@ func (k *known) lost(v *view) bool {
 	return v.held && !k.unnamed() && (!v.current.Wins(k.there) || len(v.old) > 0 && !v.old.Wins(k.there))
 }
 
-// missing returns the homes of a bucket that are not there.
+// missing returns the present and former homes of a bucket that are those of no member.
 func (k *known) missing(v *view) (ids []ReplicaID) {
 	for _, r := range NewSet(slices.Concat(v.current, v.old)...) {
 		if !k.there(r.ID) {
@@ -217,9 +219,9 @@ func (k *known) missing(v *view) (ids []ReplicaID) {
 	return ids
 }
 
-// goOn is the record in the next generation of a bucket that is held back. With begins, that
-// generation begins a change.
-func (k *known) goOn(v *view, begins bool) Held {
+// heldOn returns the record, for the next generation, of a bucket that is held back. With begins, that generation
+// begins a change, in which the bucket takes part if its homes are there again.
+func (k *known) heldOn(v *view, begins bool) Held {
 	h := Held{Homes: v.current, Old: v.old}
 	if v.freed(func(id ReplicaID) bool { return k.knows[id] }) {
 		h.Old = nil
@@ -228,14 +230,14 @@ func (k *known) goOn(v *view, begins bool) Held {
 	return h
 }
 
-// returned reports whether buckets that are held back have homes again.
-func (l *lead) returned() bool {
-	return !l.views.each(func(v *view) bool { return !v.held || !l.goOn(v, true).Moves })
+// returned reports whether some bucket that is held back has its homes again.
+func (l *proposer) returned() bool {
+	return !l.views.each(func(v *view) bool { return !v.held || !l.heldOn(v, true).Moves })
 }
 
-// holding returns which buckets are held back in the next generation. With begins, that
-// generation begins a change; with names, those are added that would hold it up.
-func (l *lead) holding(begins, names bool) []Held {
+// heldNext returns which buckets are held back in the next generation. With begins, that generation begins a change;
+// with names, the buckets are added that would hold the change up.
+func (l *proposer) heldNext(begins, names bool) []Held {
 	if l.cfg.Copies == 0 {
 		return nil
 	}
@@ -244,8 +246,8 @@ func (l *lead) holding(begins, names bool) []Held {
 	for bucket := range table.Buckets {
 		switch v, h := l.views.bucket(bucket), of[bucket]; {
 		case v.held:
-			all = putHeld(all, bucket, l.goOn(v, begins))
-		case names && l.known.loses(v):
+			all = putHeld(all, bucket, l.heldOn(v, begins))
+		case names && l.losesHomes(v):
 			all = putHeld(all, bucket, l.holdBack(v))
 		case h != nil && !begins:
 			all = putHeld(all, bucket, Held{Homes: h.Homes, Moves: true})
@@ -255,7 +257,7 @@ func (l *lead) holding(begins, names bool) []Held {
 }
 
 // holdBack is the record of a bucket that is to be held back.
-func (l *lead) holdBack(v *view) Held {
+func (l *proposer) holdBack(v *view) Held {
 	h := Held{Homes: v.current}
 	if !l.sealed {
 		h.Old = v.old
@@ -263,29 +265,28 @@ func (l *lead) holdBack(v *view) Held {
 	return h
 }
 
-// loses reports whether buckets are to be held back. A disk may come back soon: the leader
-// waits for those for as long as for the rest of Next.
-func (l *lead) loses() bool {
-	if l.cfg.Copies == 0 || l.unnamed() || l.views.each(func(v *view) bool { return !l.known.loses(v) }) {
-		l.missed = 0
+// holdsBack reports whether buckets are to be held back now. In a durable group a node may soon be started again with
+// its disk: the leader waits for that as long as it waits for the replicas of Next.
+func (l *proposer) holdsBack() bool {
+	if l.cfg.Copies == 0 || l.unnamed() || l.views.each(func(v *view) bool { return !l.losesHomes(v) }) {
+		l.homesMissed = 0
 		return false
 	}
-	if l.missed == 0 {
-		l.missed = l.m.now.Mono
+	if l.homesMissed == 0 {
+		l.homesMissed = l.m.now.Mono
 	}
-	return !l.cfg.Durable || l.m.now.Mono.Sub(l.missed) >= l.m.cfg.Timing.Gather
+	return !l.cfg.Durable || l.m.now.Mono.Sub(l.homesMissed) >= l.m.cfg.Timing.Gather
 }
 
-// accepted returns the register in which every bucket without its homes begins anew, with what
-// those hold that are left; false if there is no such bucket. The homes of a bucket of which
-// none is left begin with nothing.
-func (l *lead) accepted() (v Register, some bool) {
+// withLossAccepted returns the register in which every bucket that has lost its homes begins anew, with what the homes
+// hold that are left; false if there is no such bucket. A bucket of which no home is left begins with nothing.
+func (l *proposer) withLossAccepted() (v Register, some bool) {
 	v = l.reg.again(nil)
 	var fresh []Reset
 	of := l.reg.heldBuckets()
 	for bucket := range table.Buckets {
 		w, h := l.views.bucket(bucket), of[bucket]
-		switch on := l.goOn(w, true); {
+		switch on := l.heldOn(w, true); {
 		case l.homeless(w):
 			left := w.left(l.there)
 			if fresh = putReset(fresh, bucket, Reset{Gen: v.Gen, Spared: left}); len(left) > 0 {
@@ -302,21 +303,22 @@ func (l *lead) accepted() (v Register, some bool) {
 	return v, len(fresh) > 0
 }
 
-// homeless reports whether a bucket is one that begins anew when the loss of buckets is accepted.
-func (k *known) homeless(v *view) bool { return v.held && !k.goOn(v, true).Moves || k.loses(v) }
+// homeless reports whether a bucket has lost its homes: it begins anew when the loss of buckets is accepted.
+func (k *known) homeless(v *view) bool { return v.held && !k.heldOn(v, true).Moves || k.losesHomes(v) }
 
-// accept returns the register in which buckets begin anew whose loss an operator has accepted, until there are
-// none, or that have lost their homes for good; false if there are none.
-func (l *lead) accept() (v Register, some bool) {
-	if !l.accepts && !(l.leads() && l.majorities.bucketsForGood()) {
+// nextWithLoss returns the register that the leader wants since buckets begin anew: an operator has accepted their
+// loss, which holds until there are no such buckets any more, or they have lost their homes for good. It returns false
+// if there are none.
+func (l *proposer) nextWithLoss() (v Register, some bool) {
+	if !l.acceptsLoss && !(l.leads() && l.majorities.bucketsForGood()) {
 		return Register{}, false
 	}
-	v, some = l.accepted()
-	l.accepts = l.accepts && some
+	v, some = l.withLossAccepted()
+	l.acceptsLoss = l.acceptsLoss && some
 	return v, some
 }
 
-// left returns the homes that are there: of those that count, or else of the former ones.
+// left returns the present homes that are there or, if none is, the former homes that are there.
 func (v *view) left(there func(ReplicaID) bool) Set {
 	for _, homes := range []Set{v.current, v.old} {
 		left := slices.DeleteFunc(slices.Clone(homes), func(r Replica) bool { return !there(r.ID) })
@@ -327,8 +329,8 @@ func (v *view) left(there func(ReplicaID) bool) Set {
 	return nil
 }
 
-// dropBuckets drops what this replica holds of buckets of which the loss was accepted after the generation that it
-// knew, and of those of which it is no home any more.
+// dropBuckets drops what this replica holds of buckets whose loss was accepted after the generation known, which it
+// knew before, and of buckets of which it is no home any more.
 func (k *known) dropBuckets(known uint64) {
 	for _, x := range k.reg.Resets {
 		if x.Gen <= known || x.Spared.Has(k.self) {

@@ -20,7 +20,7 @@ import (
 // Buckets of which a winning part of the homes is lost: seven nodes with three copies, of
 // which the last ones end for good. First what the tests do with the fleet, then the tests.
 
-var majority = protocol.Level{Strength: protocol.Majority}
+var majority = protocol.Level{Name: protocol.Majority}
 
 // sevenWithThreeCopies returns seven nodes that hold three copies of each key.
 func sevenWithThreeCopies(t *testing.T) *fleet {
@@ -170,11 +170,11 @@ func TestAcceptedLossOfAWholeBucket(t *testing.T) {
 	done := f.at(1).read(lost)
 	require.Equal(t, protocol.HomesLost, done.Verdict)
 	require.Equal(t, []protocol.ReplicaID{5, 6, 7}, done.Missing)
-	f.at(1).command(protocol.BorrowKey{Op: f.at(1).nextOp(), Key: lost, Limit: time.Minute})
+	f.at(1).command(protocol.FetchEntry{Op: f.at(1).nextOp(), Key: lost, Limit: time.Minute})
 	f.run(time.Second)
-	require.Len(t, f.at(1).borrowed, 1)
-	require.Equal(t, protocol.HomesLost, f.at(1).borrowed[0].Verdict)
-	require.Equal(t, []protocol.ReplicaID{5, 6, 7}, f.at(1).borrowed[0].Missing)
+	require.Len(t, f.at(1).fetched, 1)
+	require.Equal(t, protocol.HomesLost, f.at(1).fetched[0].Verdict)
+	require.Equal(t, []protocol.ReplicaID{5, 6, 7}, f.at(1).fetched[0].Missing)
 	f.at(1).command(protocol.AcceptLoss{})
 	f.run(30 * time.Second)
 	require.Empty(t, f.at(1).Register(0).Held)
@@ -279,7 +279,7 @@ func TestWhoIsOlderAcceptsNoLossOfBuckets(t *testing.T) {
 	reg.Held = []protocol.Held{{Buckets: []uint16{7}, Homes: set(2, 3, 8)}}
 	f := alone(t, 7, 1, reg, onDisk, func(r *replica) { r.copies = 3 })
 	f.know(members(t, []int{1, 2, 4, 5, 6, 7}, 3), 1)
-	f.at(2).say(1, reg, protocol.Aged{Of: 1, Written: 99})
+	f.at(2).say(1, reg, protocol.OlderStore{Of: 1, Written: 99})
 	f.at(1).written()
 	require.Contains(t, f.at(1).Survey().Apart, "older state")
 	f.at(4).heard = nil

@@ -68,7 +68,7 @@ func TestOnlyHomesTakeIn(t *testing.T) {
 	compare, asked := heardLast[protocol.Compare](f.at(4))
 	require.True(t, asked)
 	f.at(4).say(2, reg, protocol.Groups{Pass: compare.Pass, Sums: make([]uint64, 64)})
-	f.at(4).say(2, reg, protocol.Pulled{Pass: compare.Pass, Stamp: 1, Entries: []table.Entry{entry}})
+	f.at(4).say(2, reg, protocol.PullReply{Pass: compare.Pass, Stamp: 1, Entries: []table.Entry{entry}})
 	require.Zero(t, f.at(2).table.Len())
 	require.Greater(t, f.at(2).Counts().Foreign, refused+1)
 }
@@ -224,7 +224,7 @@ func TestAReplicaStaysThatOfItsNode(t *testing.T) {
 // reached.
 func TestAReadOfOwnWritesAsksTheHomeThatTookTheLastOne(t *testing.T) {
 	f, reg, key := threeOfSix(t, 5, 2)
-	count := protocol.Level{Strength: protocol.Count, N: 1}
+	count := protocol.Level{Name: protocol.Count, N: 1}
 	f.at(2).command(protocol.Delete{Op: 1, Key: key, Level: count, Limit: 10 * time.Second})
 	var home int
 	for i := range 6 {

@@ -46,7 +46,7 @@ func nonsense() map[string]any {
 		"too few hashes":            protocol.BucketHashes{Pass: 1, Groups: []uint8{1}, Hashes: many[:1]},
 		"too many sums":             protocol.Groups{Pass: 1, Sums: make([]uint64, 1000)},
 		"no such bucket":            protocol.Pull{Pass: 1, Buckets: []protocol.BucketSummary{{Bucket: 65535}}},
-		"wants no such bucket":      protocol.Pulled{Pass: 1, Done: []uint16{65535}, Wants: []protocol.Want{{Bucket: 65535, Key: 1}}},
+		"wants no such bucket":      protocol.PullReply{Pass: 1, Done: []uint16{65535}, Missing: []protocol.MissingEntry{{Bucket: 65535, Key: 1}}},
 		"an entry without type":     protocol.Put{Op: 1, Stamp: 1, Entries: []table.Entry{{Key: "k", State: table.Live}}},
 		"an entry without key":      protocol.Put{Op: 1, Stamp: 1, Entries: []table.Entry{{State: table.Deleted}}},
 		"a change without type":     protocol.Deltas{Seq: 1, Stamp: 1, Changes: []table.Change{{Key: "k", Origin: 1, To: 1}}},
@@ -54,15 +54,15 @@ func nonsense() map[string]any {
 		"an operation of another":   protocol.PutTaken{Op: 99, Deleted: []string{"k"}},
 		"an answer to nobody":       protocol.Answer{Op: 99},
 		"a sweep of tomorrow":       protocol.Sweep{Gen: 99, UpTo: 98, Retired: []crdt.Origin{1, 2, 3}},
-		"no question was asked":     protocol.Swept{Gen: 1, Tombs: 1},
+		"no question was asked":     protocol.SweepReply{Gen: 1, Tombs: 1},
 		"no ballot was begun":       protocol.Promise{Slot: 2, Ballot: protocol.Ballot{Round: 9, By: 1}},
 		"nothing was proposed":      protocol.Accepted{Slot: 2, Ballot: protocol.Ballot{Round: 9, By: 1}},
 		"no value":                  protocol.Accept{Slot: 2, Ballot: protocol.Ballot{Round: 9, By: 1}},
 		"a value without sets":      protocol.Accept{Slot: 2, Ballot: protocol.Ballot{Round: 9, By: 1}, Value: &protocol.Register{Gen: 2}},
-		"a key without type":        protocol.Commit{Op: 1, Key: "k", Level: protocol.Level{Strength: 200, N: -1, Extra: -9, MinCap: -9}, Limit: -time.Second},
-		"nothing was borrowed":      protocol.Lent{Op: 99, At: 1},
-		"another is older":          protocol.Aged{Of: 99, Written: 1 << 63},
-		"older than in memory":      protocol.Aged{Of: 2, Written: 1 << 63},
+		"a key without type":        protocol.Commit{Op: 1, Key: "k", Level: protocol.Level{Name: 200, N: -1, Extra: -9, MinCap: -9}, Limit: -time.Second},
+		"nothing was asked for":     protocol.EntryReply{Op: 99, At: 1},
+		"another is older":          protocol.OlderStore{Of: 99, Written: 1 << 63},
+		"older than in memory":      protocol.OlderStore{Of: 2, Written: 1 << 63},
 		"nothing was committed":     protocol.Committed{Op: 99, Verdict: 200},
 	}
 }
@@ -167,7 +167,7 @@ func writing(t *testing.T) (*fleet, *protocol.Register) {
 	f := alone(t, 4, 2, reg)
 	change := f.at(2).add(1)
 	f.at(2).command(protocol.Write{
-		Op: 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second,
+		Op: 1, Change: change, Level: protocol.Level{Name: protocol.Majority}, Limit: 20 * time.Second,
 	})
 	f.run(time.Second)
 	require.Empty(t, f.at(2).done)
@@ -200,7 +200,7 @@ func TestAReadWritesBackBeforeItReturns(t *testing.T) {
 	change := other.add(1)
 	entry, _ := other.table.Get("k")
 	require.NotZero(t, change.To)
-	f.at(1).command(protocol.Read{Op: 1, Key: "k", Level: protocol.Level{Strength: protocol.Majority}, Limit: 20 * time.Second})
+	f.at(1).command(protocol.Read{Op: 1, Key: "k", Level: protocol.Level{Name: protocol.Majority}, Limit: 20 * time.Second})
 	f.at(4).add(666)
 	lie, _ := f.at(4).table.Get("k")
 	f.at(5).say(1, reg, protocol.Answer{Op: 1, Entry: &lie})

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Questions about what is known here: of the register, of the other replicas, and of this one. Nothing here changes
-// anything.
+// What this node knows of the register, of the other replicas, and of its own one. The methods of [known] change
+// nothing.
 
 // known is what this node knows of a group of keys. The parts of the group decide by it; the group alone changes it.
 type known struct {
@@ -21,23 +21,24 @@ type known struct {
 	cfg    Group
 	table  *table.Table
 	self   ReplicaID
-	reg    *Register // Nil while no register is known.
-	views  *views    // Of reg.
-	caught bool      // The replica has caught up, or was there from the beginning.
-	sealed bool      // The end is known to be sealed.
-	knows  map[ReplicaID]bool
-	peers  map[ReplicaID]*peer
-	nodes  map[gossip.NodeID]*peer
+	reg    *Register                   // Nil while no register is known.
+	views  *views                      // Of reg.
+	caught bool                        // The replica has caught up, or was there from the beginning.
+	sealed bool                        // The end of the last change is known to be sealed.
+	knows  map[ReplicaID]bool          // The replicas that are known to know reg.
+	peers  map[ReplicaID]*peer         // The other replicas, by id,
+	nodes  map[gossip.NodeID]*peer     // and by node: also members of which no replica is known.
 	none   map[gossip.NodeID]bool      // The nodes that have said that they know no register.
 	gone   map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
 
-	integrity integrity // Whether stores hold what they should.
+	storeCheck storeCheck // Whether stores hold what they should.
 }
 
-// apart reports whether this replica must not count: it may have forgotten something, or has.
-func (k *known) apart() bool { return k.integrity.count != yes }
+// apart reports whether this replica must not count: its store may lack, or lacks, what it has promised or
+// acknowledged.
+func (k *known) apart() bool { return k.storeCheck.participation != takesPart }
 
-// member reports whether this node holds the group.
+// member reports whether this node has a replica of the group: its members have the group's role.
 func (k *known) member() bool { return k.self != 0 }
 
 // gen returns the generation that is known, 0 for none.
@@ -57,11 +58,11 @@ func (k *known) isApart(id ReplicaID) bool {
 		return k.apart()
 	}
 	p := k.peers[id]
-	return p != nil && p.count != yes
+	return p != nil && p.participation != takesPart
 }
 
-// stands reports whether a replica completes majorities: its node may host, as far as is known.
-func (k *known) stands(id ReplicaID) bool {
+// hosts reports whether the node of a replica may host, as far as is known: only then does it complete majorities.
+func (k *known) hosts(id ReplicaID) bool {
 	if id == k.self {
 		return k.m.mayHost()
 	}
@@ -69,14 +70,14 @@ func (k *known) stands(id ReplicaID) bool {
 	return p != nil && p.hosts
 }
 
-// isOlder reports whether the store of a replica is older than what others remember of it, as
-// far as is known: the replica does not come to count again.
+// isOlder reports whether the store of a replica is known to be older than what others remember of it: the replica
+// never counts again.
 func (k *known) isOlder(id ReplicaID) bool {
 	if id == k.self {
-		return k.integrity.count == older
+		return k.storeCheck.participation == older
 	}
 	p := k.peers[id]
-	return p != nil && p.count == older
+	return p != nil && p.participation == older
 }
 
 // misses reports whether a peer is not known to know the present register.
@@ -85,14 +86,14 @@ func (k *known) misses(p *peer) bool {
 	return p.turn < turn || p.turn == turn && p.gen < k.reg.Gen
 }
 
-// startedAgain reports whether a durable replica is known to have started again since, as another
-// node at the same address: a message of the former node comes late.
+// startedAgain reports whether the replica of a peer is known to have been started again since, as another node at the
+// same address: a message of this peer comes late.
 func (k *known) startedAgain(p *peer) bool {
 	q := k.peers[p.id]
 	return q != nil && q != p && q.node.Address == p.node.Address && k.m.longer(p.node, q.node)
 }
 
-// ends reports whether a winning part of the old homes of each bucket is known to know of the end.
+// ends reports whether a winning part of the old homes of each bucket is known to know of the end of the change.
 func (k *known) ends() bool {
 	return k.views.sealed(k.reg.Phase, func(id ReplicaID) bool { return k.knows[id] })
 }
@@ -107,8 +108,8 @@ func (k *known) sorted() []*peer {
 	return all
 }
 
-// envelopeID is the id under which this node speaks: that of its replica, or of its life
-// if it only reads and writes.
+// envelopeID is the id under which this node sends: that of its replica or, if it has none and only reads and writes,
+// its uid.
 func (k *known) envelopeID() ReplicaID {
 	if k.member() {
 		return k.self

@@ -3,9 +3,9 @@
 
 package protocol
 
-// When a level has enough answers: by the sets that count for the bucket.
+// When an operation has enough answers for its level, by the sets of replicas that count for the bucket of its key:
 //
-//	phase    reads: wins in   writes: majority in
+//	phase    a read wins in   a write has a majority in
 //	stable   Current          Current
 //	joint    Current          Current and Next
 //	ended    Current          Current, and Old until sealed
@@ -13,9 +13,9 @@ package protocol
 // reads reports whether a read has enough answers.
 func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
 	switch {
-	case l.Strength == Local:
+	case l.Name == Local:
 		return true
-	case l.Strength == Count:
+	case l.Name == Count:
 		return v.union(in) >= min(l.N, len(v.current))
 	case l.plain():
 		return v.current.Wins(in)
@@ -24,21 +24,21 @@ func (l Level) reads(v *view, in func(ReplicaID) bool) bool {
 	}
 }
 
-// agreed reports whether a read may return what those that are in have answered with, and
-// need not write it back first. While others may still ask another set it has to.
+// agreed reports whether a read may return without writing back, if the replicas that are in hold what it returns.
+// While other coordinators may still read from another set, it has to write back.
 func (l Level) agreed(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
-	phase, sealed = v.standing(phase, sealed)
+	phase, sealed = v.phaseIn(phase, sealed)
 	return phase != PhaseJoint && sealed && l.reads(v, in)
 }
 
 // writes reports whether a write is held by enough replicas.
 func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool) bool {
 	met := func(s Set) bool { return s.count(in) >= l.enough(len(s)) }
-	phase, sealed = v.standing(phase, sealed)
+	phase, sealed = v.phaseIn(phase, sealed)
 	switch {
-	case l.Strength == Local:
+	case l.Name == Local:
 		return v.union(in) > 0
-	case l.Strength == Count:
+	case l.Name == Count:
 		return v.union(in) >= min(l.N, len(v.current))
 	case !met(v.current):
 		return false
@@ -51,9 +51,9 @@ func (l Level) writes(v *view, phase Phase, sealed bool, in func(ReplicaID) bool
 	}
 }
 
-// standing returns in which phase a bucket is, and whether the end is sealed: one that is held
-// back takes no part in the change of the others, and may not be sealed when they are.
-func (v *view) standing(phase Phase, sealed bool) (Phase, bool) {
+// phaseIn returns in which phase a bucket is, and whether the end of its change is sealed, given both for the register.
+// A bucket that is held back takes no part in the change of the others, and need not be sealed when they are.
+func (v *view) phaseIn(phase Phase, sealed bool) (Phase, bool) {
 	switch {
 	case !v.held:
 		return phase, sealed
@@ -64,7 +64,7 @@ func (v *view) standing(phase Phase, sealed bool) (Phase, bool) {
 	}
 }
 
-// union returns how many of the homes in any set are in.
+// union returns how many of the homes, in all sets together, are in.
 func (v *view) union(in func(ReplicaID) bool) int {
 	n := v.current.count(in)
 	n += v.next.count(func(id ReplicaID) bool { return in(id) && !v.current.Has(id) })

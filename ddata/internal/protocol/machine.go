@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// The machine hands each input to the group that it is about; the parts of a group
-// decide. A timer of its own wakes it at each tick.
+// The machine hands each input to the group that it is about; the parts of a group decide. A timer wakes it at each
+// tick, see pace.go.
 
 // Machine replicates the groups of one node. It belongs to the goroutine of its driver;
 // the tables of its groups may be used by others too.
@@ -23,38 +23,38 @@ type Machine struct {
 	env
 
 	groups []*group
-	ended  bool
-	pace   pace
+	ended  bool // The node stops: inputs are refused.
+	pace   pace // When the machine is woken.
 
-	renewal renewal
+	idChange idChange
 }
 
 // env is what every part of a machine knows of its node and of the present step.
 type env struct {
-	cfg    Config
-	state  *gossip.State // The members, nil until they are known.
-	now    machine.Now
-	out    *machine.Outbox
-	call   machine.CallID
-	pass   PassID
-	counts Counts
-	began  machine.Instant
-	stands machine.Instant        // Up to when this node may host.
-	left   map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
-	fenced map[gossip.UID]bool    // The removed members that can host nothing any more.
+	cfg          Config
+	state        *gossip.State // The members, nil until they are known.
+	now          machine.Now
+	out          *machine.Outbox
+	call         machine.CallID
+	pass         PassID
+	counts       Counts
+	began        machine.Instant        // When the machine was started.
+	mayHostUntil machine.Instant        // Up to when this node may host.
+	left         map[gossip.NodeID]bool // The removed members that left in order, as long as they are remembered.
+	fenced       map[gossip.UID]bool    // The removed members that can host nothing any more.
 }
 
 // tickTimer wakes the machine at each tick.
 type tickTimer struct{}
 
-// spreadTimer is due when the changes of a group have waited for long enough.
+// spreadTimer is due when the local changes of a group are to be sent.
 type spreadTimer struct{ Group uint8 }
 
 // New returns the machine of a node.
 func New(cfg Config) *Machine {
 	m := &Machine{env: env{cfg: cfg, left: map[gossip.NodeID]bool{}, fenced: map[gossip.UID]bool{}}}
 	if !cfg.Standing {
-		m.stands = machine.Never
+		m.mayHostUntil = machine.Never
 	}
 	for i, of := range cfg.Groups {
 		m.groups = append(m.groups, newGroup(&m.env, uint8(i), of))
@@ -100,7 +100,7 @@ func (m *Machine) handle(in machine.Input) {
 		m.changed(in)
 	case component.Standing:
 		if m.cfg.Standing {
-			m.stands = in.Until
+			m.mayHostUntil = in.Until
 		}
 	case component.Fenced:
 		m.fenced[in.Node.UID] = true
@@ -114,12 +114,12 @@ func (m *Machine) handle(in machine.Input) {
 	}
 }
 
-// mayHost reports whether this node may host, by its clock. Who may not, such as the side that is about to be downed,
-// decides no generation and completes no majority; local operations go on, and those that wait for a number of
-// replicas.
-func (m *env) mayHost() bool { return m.now.Mono <= m.stands }
+// mayHost reports whether this node may host, by its clock. A node that may not, such as one on the side that is about
+// to be downed, decides no generation and completes no majority; its local operations, and those that wait for a number
+// of replicas, go on.
+func (m *env) mayHost() bool { return m.now.Mono <= m.mayHostUntil }
 
-// command handles what the program wants.
+// command handles what the program on this node asks for.
 func (m *Machine) command(in machine.Input) {
 	switch in := in.(type) {
 	case Write:
@@ -133,19 +133,19 @@ func (m *Machine) command(in machine.Input) {
 			g.ops.cancel(in.Op)
 			g.remote.cancel(in.Op)
 		}
-	case BorrowKey:
-		m.groups[in.Group].remote.borrow(in)
+	case FetchEntry:
+		m.groups[in.Group].remote.fetch(in)
 	case CommitDelta:
 		m.groups[in.Group].remote.commit(in)
-	case Spread:
-		m.groups[in.Group].spread.soon()
+	case SendDeltas:
+		m.groups[in.Group].propagation.soon()
 	case AcceptLoss:
-		if !m.renewal.aside {
+		if !m.idChange.aside {
 			m.groups[in.Group].acceptLoss()
 		}
 	case ExplainKey:
 		g := m.groups[in.Group]
-		g.explain(g.explains.begin(in))
+		g.explain(g.explainer.begin(in))
 	case Survey:
 		m.survey(in)
 	}
@@ -178,13 +178,13 @@ func (m *Machine) forgetFenced() {
 	})
 }
 
-// received hands a message to its group. Who is not a member is not heard.
+// received hands a message to its group. Messages of nodes that are no members are counted and dropped.
 func (m *Machine) received(from gossip.NodeID, message any) {
 	e, ok := message.(Envelope)
 	switch {
 	case m.state == nil || m.state.Member(from) == nil:
 		m.counts.Strangers++
-	case !ok || int(e.Group) >= len(m.groups) || !e.sane():
+	case !ok || int(e.Group) >= len(m.groups) || !e.valid():
 		m.counts.Malformed++
 	default:
 		m.groups[e.Group].received(from, e)
@@ -199,10 +199,10 @@ func (m *Machine) fired(t machine.Timer) {
 		}
 		m.renew()
 		m.leave()
-		m.rest()
+		m.armTick()
 	case spreadTimer:
 		g := m.groups[t.Group]
-		g.ops.carry(g.spread.due())
+		g.ops.carry(g.propagation.due())
 	case diskTimer:
 		m.groups[t.Group].disk.again()
 	}
@@ -217,8 +217,8 @@ func (m *env) leaving() bool {
 	return self != nil && self.Status == gossip.Leaving
 }
 
-// leave says that this node may leave, again and again, as soon as its replicas count no
-// more, or nobody is there who could take over.
+// leave publishes that this node may leave, at each tick, once its replicas hold nothing, or nobody is there who could
+// take over.
 func (m *Machine) leave() {
 	if !m.leaving() {
 		return
@@ -240,12 +240,12 @@ func (m *Machine) end() {
 	m.out.Disarm(tickTimer{})
 }
 
-// Final returns what is still to be written when the node has ended in order and this machine
-// takes no more steps: everything that is not known to be in the store. It says that no more was
-// acknowledged than is in it, unless that is so from an earlier end.
-func (m *Machine) Final() (all []Persist) {
+// Final returns what is still to be written when the node has ended in order and this machine takes no more steps:
+// everything that is not known to be in the store. The batch of a group also says that no more was acknowledged than is
+// in the store, unless this replica has not yet recovered what it lost by an earlier crash.
+func (m *Machine) Final() (all []WriteBatch) {
 	for _, g := range m.groups {
-		if g.disk.used && g.cfg.Behind.Interval > 0 {
+		if g.disk.used && g.cfg.WriteBehind.Interval > 0 {
 			all = append(all, g.final())
 		}
 	}
@@ -253,9 +253,9 @@ func (m *Machine) Final() (all []Persist) {
 }
 
 // Unsure reports whether this node's replica may have lost what it has acknowledged.
-func (m *Machine) Unsure(group uint8) bool { return m.groups[group].integrity.unclean }
+func (m *Machine) Unsure(group uint8) bool { return m.groups[group].storeCheck.unclean }
 
-// refuse answers operations of a node that has ended.
+// refuse ends an operation that is begun after the node has ended.
 func (m *Machine) refuse(in machine.Input) {
 	switch in := in.(type) {
 	case Write:
@@ -303,12 +303,12 @@ func (m *env) alive(owner crdt.Origin) bool {
 type Counts struct {
 	Strangers     uint64 // Messages of nodes that are not members.
 	Malformed     uint64 // Messages that make no sense.
-	Foreign       uint64 // Entries and changes of buckets of which this replica is no home.
-	Claims        uint64 // Messages in the name of a replica that is that of another member.
+	Foreign       uint64 // Entries and changes that came for buckets of which this replica is no home.
+	Claims        uint64 // Messages in the name of a replica that belongs to another member.
 	Stale         uint64 // Data that was read before a sweep, or in a lineage that has ended, and refused.
 	Refused       uint64 // Entries and changes that the table refused.
 	Gaps          uint64 // Changes of which an earlier one was missing.
-	Unsent        uint64 // Messages that were dropped since the store is behind.
+	Unsent        uint64 // Messages that were dropped because too many wait for the store.
 	Passes        uint64 // Comparisons of two tables that have ended.
 	Pulled        uint64 // Entries that came by comparisons.
 	Changes       uint64 // Changes that came as deltas.
@@ -318,8 +318,8 @@ type Counts struct {
 	StoreFailures uint64 // Batches that the store did not take.
 	Wiped         uint64 // How often this replica has dropped its copy.
 	Aged          uint64 // How often the store was found to be older than others remember.
-	Unclean       uint64 // Replicas of this node that began unsure,
-	Restored      uint64 // and those of them that are sure again.
+	Unclean       uint64 // Replicas of this node that may have lost, at its start, what they had acknowledged,
+	Restored      uint64 // and those of them that have taken it in from others since.
 	QuorumsLost   uint64 // How often groups had no majorities any more,
 	WentOn        uint64 // and how often they have gone on by themselves without those who were lost.
 }

@@ -12,85 +12,87 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A group whose majorities are gone. First what people are told, at once: since when, who is missing, and what will or
+// The loss of majorities. First what people are told of it: since when, which replicas are missing, and what will or
 // must happen ([majorities.tick]). Then how a group in memory goes on by itself when no winning part of its replicas
-// can come back: the replica of a removed member that can host nothing any more is gone for good, with its memory. One
-// of those that are left takes in what the others hold, and proposes a new lineage to all of them ([majorities.goOn]).
-// It needs every one of them, so that two who propose cannot both have their way. Where each bucket has homes of its
-// own, those that are left keep what they hold, and only the buckets begin anew that have lost a winning part of their
-// homes; while the group has majorities its leader has them begin anew ([majorities.bucketsForGood]).
+// can come back. A replica is gone for good, with its memory, when its node was removed and can host nothing any more.
+// One of the replicas that are left takes in what the others hold, and proposes a new lineage to all of them
+// ([majorities.goOn]). Every one of them has to accept, so that of two such proposals only one can succeed. Where each
+// bucket has homes of its own, replicas keep what they hold, and only the buckets begin anew that have lost a winning
+// part of their homes; while the group itself has majorities, its leader proposes that ([majorities.bucketsForGood]).
 
-// majorities is the part of a group that sees whether it has majorities, and to their loss.
+// majorities is the part of a group that watches whether it has majorities, and goes on without them.
 type majorities struct {
 	*known
 
 	out    *sender
 	passes *passes
 
-	since machine.Instant // Since when majorities are lost, 0 while they are not.
-	told  Alarm           // What people were told last.
-	from  machine.Instant // Since when they are known to be lost for good, 0 while they are not.
-	took  map[ReplicaID]bool
+	since machine.Instant    // Since when majorities are lost, 0 while they are not.
+	told  Alarm              // What people were told last.
+	from  machine.Instant    // Since when they are known to be lost for good, 0 while they are not.
+	took  map[ReplicaID]bool // The replicas whose copies were taken in since then.
 }
 
-// Fate says what will or must happen to a group without majorities.
-type Fate uint8
+// Recovery says how a group without majorities comes to have them again.
+type Recovery uint8
 
-// The fates.
+// The ways of recovery.
 const (
-	// FateNone: there are majorities.
-	FateNone Fate = iota
-	// FateReturn: the missing are members that cannot be reached: they come back, or are removed.
-	FateReturn
-	// FateGoOn: the group goes on by itself with what is left, as soon as all of those who are left can be reached.
-	FateGoOn
-	// FateDisks: the missing have to be started again with their disks; or an operator accepts the loss.
-	FateDisks
-	// FateOperator: an operator has to accept the loss of what the missing held.
-	FateOperator
+	// RecoveryNone: there are majorities.
+	RecoveryNone Recovery = iota
+	// RecoveryReturn: the missing replicas are those of members that cannot be reached: they come back, or are removed.
+	RecoveryReturn
+	// RecoveryGoOn: the group goes on by itself with what is left, as soon as all replicas that are left can be
+	// reached.
+	RecoveryGoOn
+	// RecoveryDisks: the missing nodes have to be started again with their disks; or an operator accepts the loss.
+	RecoveryDisks
+	// RecoveryOperator: an operator has to accept the loss of what the missing replicas held.
+	RecoveryOperator
 )
 
 // Alarm is the effect that tells people that a group has no majorities, or has them again.
 type Alarm struct {
-	Group   uint8
-	Fate    Fate
-	Missing []ReplicaID // Sorted; nil for FateNone.
-	Since   machine.Instant
+	Group    uint8
+	Recovery Recovery
+	Missing  []ReplicaID // Sorted; nil for RecoveryNone.
+	Since    machine.Instant
 }
 
-// WentOn is the effect that tells that a group in memory has gone on without replicas, which were a majority.
-type WentOn struct {
+// ContinuedWithoutMajority is the effect that tells that a group in memory, or buckets of it, have gone on without a
+// majority of replicas that was lost.
+type ContinuedWithoutMajority struct {
 	Group uint8
 	Lost  []ReplicaID // Sorted.
 }
 
-// alarmAfter is how long majorities are missing before people are told: what is over sooner nobody has to know.
+// alarmAfter is for how long majorities are missing before people are told.
 const alarmAfter = time.Second
 
-// tick tells people how the group stands, if that has changed.
+// tick tells people that the group has lost its majorities, or has them again, if that has changed.
 func (l *majorities) tick() {
-	fate, missing := l.fate()
+	fate, missing := l.recovery()
 	switch {
-	case fate == FateNone:
+	case fate == RecoveryNone:
 		l.since = 0
 	case l.since == 0:
 		l.since = l.m.now.Mono
 	}
-	if fate == l.told.Fate && slices.Equal(missing, l.told.Missing) || fate != FateNone && l.m.now.Mono.Sub(l.since) < alarmAfter {
+	if fate == l.told.Recovery && slices.Equal(missing, l.told.Missing) || fate != RecoveryNone && l.m.now.Mono.Sub(l.since) < alarmAfter {
 		return
 	}
-	if l.told.Fate == FateNone {
+	if l.told.Recovery == RecoveryNone {
 		l.m.counts.QuorumsLost++
 	}
-	l.told = Alarm{Group: l.index, Fate: fate, Missing: missing, Since: l.since}
+	l.told = Alarm{Group: l.index, Recovery: fate, Missing: missing, Since: l.since}
 	l.m.out.Add(l.told)
 }
 
-// fate says what will or must happen, and which replicas majorities lack. As long as the replica of a member is not
-// known, that one may be any of them.
-func (l *majorities) fate() (Fate, []ReplicaID) {
+// recovery says what will or must happen, and which replicas majorities lack. As long as the replica of some member is
+// not known, nothing is said: it may be one of those that seem to be missing.
+func (l *majorities) recovery() (Recovery, []ReplicaID) {
 	if l.reg == nil || l.unnamed() {
-		return FateNone, nil
+		return RecoveryNone, nil
 	}
 	here := func(id ReplicaID) bool { return l.present(id) && !l.isApart(id) }
 	var missing Set
@@ -107,15 +109,15 @@ func (l *majorities) fate() (Fate, []ReplicaID) {
 	}
 	switch {
 	case len(ids) == 0:
-		return FateNone, nil
+		return RecoveryNone, nil
 	case comes:
-		return FateReturn, ids
+		return RecoveryReturn, ids
 	case l.cfg.Durable:
-		return FateDisks, ids
+		return RecoveryDisks, ids
 	case l.goesOn():
-		return FateGoOn, ids
+		return RecoveryGoOn, ids
 	default:
-		return FateOperator, ids
+		return RecoveryOperator, ids
 	}
 }
 
@@ -129,26 +131,26 @@ func (l *majorities) goneForGood(id ReplicaID) bool {
 
 // forGood reports whether no winning part of the replicas that count can come back.
 func (l *majorities) forGood() bool {
-	return l.goesOn() && !l.unnamed() && l.dead(l.reg.Current, l.reg.Old, l.sealed)
+	return l.goesOn() && !l.unnamed() && l.cannotWin(l.reg.Current, l.reg.Old, l.sealed)
 }
 
-// dead reports whether no winning part of replicas can come back, or of the former ones while these have to hear of
-// the end.
-func (l *majorities) dead(current, old Set, sealed bool) bool {
+// cannotWin reports whether no winning part of the replicas in current can come back, or of those in old while the end
+// of the change is not sealed: then these have yet to learn of it.
+func (l *majorities) cannotWin(current, old Set, sealed bool) bool {
 	comes := func(id ReplicaID) bool { return !l.goneForGood(id) }
 	hears := func(id ReplicaID) bool { return comes(id) || l.knows[id] }
 	return !current.Wins(comes) || len(old) > 0 && !sealed && !old.Wins(hears)
 }
 
-// deadBucket is dead of the homes of a bucket. Of one that is held back the former homes have yet to hear of the end of
-// an earlier change.
-func (l *majorities) deadBucket(v *view) bool {
-	return l.dead(v.current, v.old, l.sealed && !v.held)
+// bucketCannotWin is [majorities.cannotWin] for the homes of a bucket. The former homes of a bucket that is held back
+// have yet to learn of the end of an earlier change.
+func (l *majorities) bucketCannotWin(v *view) bool {
+	return l.cannotWin(v.current, v.old, l.sealed && !v.held)
 }
 
-// bucketsForGood reports whether buckets begin anew by themselves: some are held back, and all those that would begin
-// anew have lost a winning part of their homes for good. The set is without the lost first: among them a bucket of
-// which nothing is left could get homes that are lost too.
+// bucketsForGood reports whether buckets begin anew by themselves: some have lost their homes, and all of those have
+// lost a winning part of them for good. Replicas that are gone for good have to be out of the set before: otherwise a
+// bucket of which nothing is left could get them as its new homes.
 func (l *majorities) bucketsForGood() (some bool) {
 	if !l.goesOn() || l.cfg.Copies == 0 || l.unnamed() || l.reg.Phase == PhaseJoint || !l.sealed ||
 		slices.ContainsFunc(l.reg.Current, func(r Replica) bool { return l.goneForGood(r.ID) }) {
@@ -159,7 +161,7 @@ func (l *majorities) bucketsForGood() (some bool) {
 			return true
 		}
 		some = true
-		return l.deadBucket(v)
+		return l.bucketCannotWin(v)
 	})
 	return some && all
 }
@@ -170,10 +172,10 @@ func (l *majorities) left() Set {
 	return slices.DeleteFunc(NewSet(slices.Concat(r.Current, r.Next, r.Old)...), func(r Replica) bool { return l.goneForGood(r.ID) })
 }
 
-// heir reports whether this replica is the one that proposes a new lineage: the first of those that are left, or the
-// leader if nobody is left. Those of members that do not leave come first, and of these the ones that counted. It saves
-// attempts, and nothing rests on it.
-func (l *majorities) heir(left Set) bool {
+// isFirst reports whether this replica is the one that proposes a new lineage: the first of those that are left, or the
+// leader if none is left. Replicas of members that do not leave come first, and of these the ones that counted. This
+// saves attempts; it is safe if two replicas believe that they are first.
+func (l *majorities) isFirst(left Set) bool {
 	if len(left) == 0 {
 		return l.leads()
 	}
@@ -188,22 +190,22 @@ func (l *majorities) heir(left Set) bool {
 		if of == nil || !l.present(r.ID) {
 			continue
 		}
-		claim := 0
+		score := 0
 		if of.Status.IsUp() {
-			claim += 2
+			score += 2
 		}
 		if l.reg.Current.Has(r.ID) {
-			claim++
+			score++
 		}
-		if claim > best {
-			first, best = r.ID, claim
+		if score > best {
+			first, best = r.ID, score
 		}
 	}
 	return best >= 0 && first == l.self
 }
 
-// goOn reports whether majorities are lost for good: nothing else can be decided then. It returns the register with
-// which the group goes on without them when this replica is to propose that, else nil.
+// goOn reports whether majorities are lost for good, so that no other register can be decided. If this replica is the
+// one to propose the register with which the group goes on, and is ready to, p is that proposal, else nil.
 func (l *majorities) goOn() (lost bool, p *proposal) {
 	if !l.forGood() {
 		l.from, l.took = 0, nil
@@ -213,13 +215,14 @@ func (l *majorities) goOn() (lost bool, p *proposal) {
 		l.from, l.took = l.m.now.Mono, map[ReplicaID]bool{}
 	}
 	left := l.left()
-	if !l.heir(left) || l.out.attempting() && l.out.change.attempt.unanimous || l.cfg.Copies == 0 && l.holds() && !l.gathered(left) {
+	if !l.isFirst(left) || l.out.attempting() && l.out.change.attempt.unanimous || l.cfg.Copies == 0 && l.holds() && !l.gathered(left) {
 		return true, nil
 	}
 	return true, &proposal{l.successor(), NewSet(append(slices.Clone(left), Replica{l.self, ""})...), true}
 }
 
-// gathered reports whether this replica has taken in what the others hold that are left, and goes on with that.
+// gathered reports whether this replica has taken in what the other replicas that are left hold, and begins passes with
+// those that it has not.
 func (l *majorities) gathered(left Set) bool {
 	all := true
 	for _, r := range left {
@@ -241,7 +244,7 @@ func (l *majorities) ended(x *pass) {
 	}
 }
 
-// adopted begins anew in another generation.
+// adopted begins again in another generation.
 func (l *majorities) adopted() { l.from, l.took = 0, nil }
 
 // successor returns the register with which the group goes on: this replica counts, and the members catch up. Where
@@ -269,14 +272,14 @@ func (l *majorities) successor() Register {
 	return v
 }
 
-// homesLeft returns what becomes of each bucket in a generation in which only those count that are left: it keeps its
-// homes, whichever these would be by the placing among fewer, until the next change; or it begins anew with those that
-// are left.
+// homesLeft returns what becomes of each bucket in a generation in which only the replicas count that are left. Either
+// it is held back: it keeps its homes until the next change, whichever replicas the placement would choose now. Or it
+// has lost a winning part of them, and begins anew with those that are left.
 func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	for bucket := range table.Buckets {
 		v := l.views.bucket(bucket)
-		if !l.deadBucket(v) {
-			held = putHeld(held, bucket, l.known.goOn(v, false))
+		if !l.bucketCannotWin(v) {
+			held = putHeld(held, bucket, l.heldOn(v, false))
 			continue
 		}
 		left := v.left(func(id ReplicaID) bool { return !l.goneForGood(id) })
@@ -288,13 +291,14 @@ func (l *majorities) homesLeft(gen uint64) (held []Held, resets []Reset) {
 	return held, slices.Concat(without(l.reg.Resets, resets), resets)
 }
 
-// goesOnFrom reports whether a register is the first of a lineage with which the group goes on by itself, after another
-// register: all who were left have agreed in that generation, so that their copies go on to count.
+// goesOnFrom reports whether a register is the one with which the group has gone on by itself after the register
+// before. All replicas that were left have accepted it in the generation of before, so that their copies go on to
+// count.
 func (r *Register) goesOnFrom(before *Register) bool {
 	return before != nil && r.Lineage.Turn == before.Lineage.Turn+1 && r.Continues == before.Lineage.ID && r.Gen == before.Gen+1
 }
 
-// wentOn tells people that the group has gone on after a register without some of its replicas, or that buckets have.
+// wentOn tells people that the group, or buckets of it, have gone on after the register before without some replicas.
 func (l *majorities) wentOn(before *Register) {
 	if before == nil {
 		return
@@ -312,14 +316,15 @@ func (l *majorities) wentOn(before *Register) {
 		return
 	}
 	l.m.counts.WentOn++
-	e := WentOn{Group: l.index}
+	e := ContinuedWithoutMajority{Group: l.index}
 	for _, r := range lost {
 		e.Lost = append(e.Lost, r.ID)
 	}
 	l.m.out.Add(e)
 }
 
-// lostHomes returns the homes in a former register of the buckets that have begun anew since, without those that go on.
+// lostHomes returns the replicas that were homes, in a former register, of buckets that have begun anew since without
+// them.
 func (l *majorities) lostHomes(before *Register) (lost Set) {
 	views := newViews(before, placement{l.cfg.Copies}, table.Buckets)
 	for _, x := range l.reg.Resets {

@@ -208,13 +208,13 @@ func TestNoGroupIsWithoutMajoritiesInSilence(t *testing.T) {
 		up   []int
 		gone []int
 		as   func(*replica)
-		want protocol.Fate
+		want protocol.Recovery
 	}{
-		"a minority is gone":             {[]int{1, 2}, []int{3}, goingOn, protocol.FateNone},
-		"gone, in memory":                {[]int{1}, []int{2, 3}, goingOn, protocol.FateGoOn},
-		"gone, in memory, to wait":       {[]int{1}, []int{2, 3}, func(*replica) {}, protocol.FateOperator},
-		"gone, with numbers of replicas": {[]int{1}, []int{2, 3}, func(r *replica) { r.goOn, r.copies = true, 3 }, protocol.FateGoOn},
-		"gone, on disk":                  {[]int{1}, []int{2, 3}, durable, protocol.FateDisks},
+		"a minority is gone":             {[]int{1, 2}, []int{3}, goingOn, protocol.RecoveryNone},
+		"gone, in memory":                {[]int{1}, []int{2, 3}, goingOn, protocol.RecoveryGoOn},
+		"gone, in memory, to wait":       {[]int{1}, []int{2, 3}, func(*replica) {}, protocol.RecoveryOperator},
+		"gone, with numbers of replicas": {[]int{1}, []int{2, 3}, func(r *replica) { r.goOn, r.copies = true, 3 }, protocol.RecoveryGoOn},
+		"gone, on disk":                  {[]int{1}, []int{2, 3}, durable, protocol.RecoveryDisks},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := alone(t, 3, 1, stable(1, 1, 2, 3), test.as)
@@ -223,9 +223,9 @@ func TestNoGroupIsWithoutMajoritiesInSilence(t *testing.T) {
 				f.run(100 * time.Millisecond)
 				f.at(1).written()
 			}
-			got := protocol.FateNone
+			got := protocol.RecoveryNone
 			for _, a := range f.at(1).alarms {
-				got = a.Fate
+				got = a.Recovery
 			}
 			require.Equal(t, test.want, got)
 		})

@@ -20,8 +20,8 @@ const Service = component.ServiceData
 // ComponentName is the name of the component in logs and metrics.
 const ComponentName = "ddata"
 
-// Envelope is around every message. It says how much of the group's register the sender
-// knows; whoever knows less takes the higher over and never answers below it again.
+// Envelope is around every message. It says which generation of the group's register the sender knows. A receiver that
+// knows an earlier one adopts it, and never again answers in the earlier one.
 type Envelope struct {
 	Group   uint8     // The index of the group, see [Config].
 	From    ReplicaID // The replica of the sender.
@@ -30,18 +30,17 @@ type Envelope struct {
 	Sealed  bool // The sender knows that the end of this generation's change is sealed.
 	Caught  bool // The sender has caught up in this generation, or was never behind.
 
-	// Of a durable group: Loaded is the number of the last batch that was in the sender's
-	// store when its node started, Written that of the last one on which the message may
-	// depend. Agrees says that the sender remembers no batch of the receiver's store that is
-	// missing there, Apart that the sender's replica does not count for now, Older that it never
-	// will, since its store was found to be older.
+	// The following are for durable groups. Loaded is the number of the last batch that was in the sender's store when
+	// its node started, Written that of the last one on which the message may depend. Agrees says that the sender
+	// remembers no batch of the receiver's store that is missing there. Apart says that the sender's replica does not
+	// count for now, Older that it never will, since its store was found to be older than others remember.
 	Loaded, Written uint64
 	Agrees, Apart   bool
 	Older           bool
 
-	// Unsure says that the sender's replica is apart since it may have lost what it has
-	// acknowledged; Restarts is the greatest number of such starts that the sender knows of. An
-	// acknowledgement counts only for those who know of no greater one.
+	// Unsure says that the sender's replica is apart because it may have lost, in a crash, what it has acknowledged;
+	// Restarts is the greatest number of such starts that the sender knows of. A receiver that knows a greater number
+	// does not count what the message acknowledges.
 	Unsure   bool
 	Restarts uint64
 
@@ -53,9 +52,8 @@ type Envelope struct {
 	Body     any
 }
 
-// Hello has hardly any content: the envelope says everything. An answer is expected to one that
-// asks. Taken numbers the answers by which the sender catches up, 0 for not said: it grows as long as the sender comes
-// further.
+// Hello is sent for the sake of its envelope. With Ask, the receiver answers with one of its own. Taken is how many
+// answers the sender has taken in while it catches up, 0 for not said: it grows as long as the sender makes progress.
 type Hello struct {
 	Ask   bool
 	Taken uint64
@@ -111,13 +109,12 @@ type Deltas struct {
 // DeltasTaken answers Deltas.
 type DeltasTaken struct {
 	Seq uint64
-	// Stale says that not everything was taken, since a sweep has happened after the stamp or
-	// the receiver is no home of it.
+	// Stale says that not everything was taken: a sweep has happened after the stamp, or the receiver is not a home of
+	// every key.
 	Stale bool
 	// Gaps are the keys of which an earlier change is missing: the whole entry is needed.
 	Gaps []string
-	// Deleted are the keys that are deleted at the receiver: what was changed there is
-	// gone with them.
+	// Deleted are the keys that are deleted at the receiver, so that their changes have no effect.
 	Deleted []string
 	// Refusals are the changes that the receiver could not take.
 	Refusals []Refusal
@@ -129,8 +126,7 @@ type Refusal struct {
 	Reason string
 }
 
-// Put carries whole entries. Op is the operation that waits for the answer; without one
-// none is sent.
+// Put carries whole entries. Op is the operation that waits for the answer; 0: no answer is sent.
 type Put struct {
 	Op      OpID
 	Stamp   uint64 // The generation in which the entries were read.
@@ -145,7 +141,7 @@ type PutTaken struct {
 	Refusals []Refusal
 }
 
-// Ask asks for the entry of a key. Hash is that of the asking replica's own entry.
+// Ask asks for the entry of a key. Hash is that of the entry of the replica that asks, 0 for none.
 type Ask struct {
 	Op   OpID
 	Key  string
@@ -155,16 +151,16 @@ type Ask struct {
 // Answer answers Ask.
 type Answer struct {
 	Op   OpID
-	Same bool   // The entry has the hash that was asked about.
-	Hash uint64 // That hash: the asking replica may hold another entry by now.
+	Same bool   // The entry has the hash that was asked about: it is not sent.
+	Hash uint64 // The hash that was asked about: the entry of the replica that asks may be another one by now.
 	// Entry is what the replica holds, nil for nothing.
 	Entry *table.Entry
 	// Away says that the replica holds no data of the key's bucket.
 	Away bool
 }
 
-// Compare begins a pass: the comparison of two tables. Root sums the buckets that both
-// replicas hold.
+// Compare begins a pass: the comparison of two tables. Root is the sum of the hashes of all buckets that both replicas
+// hold.
 type Compare struct {
 	Pass PassID
 	Root uint64
@@ -205,42 +201,41 @@ type BucketSummary struct {
 // KeyHash names an entry by a hash of its key, and its state by another.
 type KeyHash struct{ Key, Entry uint64 }
 
-// Pulled answers Pull with as many entries as fit. Done are the buckets of which nothing
-// is left; those that are not done are pulled again.
-type Pulled struct {
+// PullReply answers Pull with as many entries as fit. Done are the buckets of which every entry is in this reply or an
+// earlier one; the others are pulled again.
+type PullReply struct {
 	Pass    PassID
 	Stamp   uint64
 	Done    []uint16
 	Entries []table.Entry
-	// Wants are the entries, by the hash of the key, that the answering replica lacks, in
+	// Missing are the entries, by the hash of the key, that the answering replica lacks, in
 	// buckets that are done.
-	Wants []Want
+	Missing []MissingEntry
 }
 
-// Want names an entry that a replica lacks.
-type Want struct {
+// MissingEntry names an entry that a replica lacks.
+type MissingEntry struct {
 	Bucket uint16
 	Key    uint64
 }
 
-// Sweep asks each replica of Current to say which tombstones it holds and what it holds of
-// some origins.
+// Sweep asks each replica of Current which tombstones it holds, and which updates of some origins.
 type Sweep struct {
 	Gen     uint64
 	UpTo    uint64 // Tombstones of a later stamp stay.
 	Retired []crdt.Origin
 }
 
-// Swept answers Sweep.
-type Swept struct {
+// SweepReply answers Sweep.
+type SweepReply struct {
 	Gen     uint64
 	Tombs   uint64 // The hash of the tombstones, which are marked from now on.
 	Origins uint64 // The hash of what the replica holds of the origins.
-	Veto    bool   // One of the origins is alive, as far as the replica knows.
+	Veto    bool   // One of the origins is alive, as far as the replica knows: it must not be retired.
 
-	// Where replicas hold different buckets, the sums are told by bucket too, for those
-	// that have any; with them how many tombstones are marked, whether there are others,
-	// and of which nodes that are gone the replica still holds something.
+	// Where replicas hold different buckets, the hashes are told by bucket too, for those that have any. Marked is how
+	// many tombstones are marked, Newer says whether there are others, and Gone are the origins of nodes that are gone
+	// of which the replica still holds updates.
 	Buckets []table.BucketSum
 	Marked  uint64
 	Newer   bool

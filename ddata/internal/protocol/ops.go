@@ -14,22 +14,22 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// Operations: how they begin (write, remove, read), how answers count (held, answer), how they go on when the
-// register is another one or this replica has dropped what they store (adopted, goOn), when they are complete (look),
-// and how they end. Then the side that answers them.
+// Operations: how they begin (write, remove, read), how answers are counted (heldBy, answer), how they go on when
+// another register is adopted or this replica has dropped what they store (adopted, goOn), when they are complete
+// (finishIfComplete), and how they end (finish). Then the side that answers the operations of other nodes (put, ask).
 //
-// A change that was made has an origin and a number, so that a replica which is sent it twice takes it once. So a
-// write whose change this replica has dropped keeps it aside, in the operation, and goes on with the homes of then
-// ([spread.resend], [ops.restore]): made again it would count twice where somebody has it.
+// A change has an origin and a number, by which a replica that is sent it twice takes it once. So when this replica
+// drops the change of a write, the operation keeps it, and sends that same change to the homes ([propagation.resend],
+// [ops.restore]): a new change would count twice at a replica that already has the first one.
 
 // ops are the operations of this node that wait for replicas.
 type ops struct {
-	known      *known
-	out        *sender
-	lags       *lags
-	spread     *spread
-	remote     *remote
-	majorities *majorities
+	known       *known
+	out         *sender
+	lags        *lags
+	propagation *propagation
+	remote      *remoteUpdates
+	majorities  *majorities
 
 	open map[OpID]*op
 }
@@ -50,7 +50,7 @@ type op struct {
 	level  Level
 	stage  stage
 	read   bool
-	needs  ReplicaID // For a read: the home whose answer is needed, 0 for none.
+	needs  ReplicaID // For a read: a home whose answer it waits for whatever the level is, 0 for none.
 	began  machine.Instant
 	until  machine.Instant
 	done   bool            // It has ended.
@@ -60,18 +60,18 @@ type op struct {
 	made   table.Change    // For a write: the change that is to be confirmed.
 	stamp  uint64          // The generation in which the change or the tombstone was made,
 	turn   uint32          // and the turn of its lineage.
-	ends   Verdict         // What a sweep has made of the operation, 0 for nothing.
-	marked bool            // For a delete: the tombstone was marked before the delete began,
-	fell   bool            // and has fallen with a sweep.
+	ends   Verdict         // The verdict that follows from a sweep, 0 for none.
+	marked bool            // For a delete: a tombstone of the key was marked for a sweep before the delete began,
+	fell   bool            // and the sweep has dropped it.
 
-	entry    table.Entry // What is to be stored, or was read so far.
-	exists   bool        // entry is set: for a read, some replica holds the key.
-	own      answered    // For a read: what this replica held when the read began, and its hash.
-	base     uint64
-	answers  map[ReplicaID]answered
-	stored   map[ReplicaID]bool // The replicas that hold entry, or more.
-	refusals []NodeRefusal
-	refusers map[ReplicaID]bool // The replicas that have refused entry and have not taken it since.
+	entry    table.Entry            // What is to be stored, or was read so far.
+	exists   bool                   // entry is set: for a read, some replica holds the key.
+	own      answered               // For a read: what this replica held when the read began,
+	base     uint64                 // and the hash of that.
+	answers  map[ReplicaID]answered // For a read.
+	stored   map[ReplicaID]bool     // The replicas that hold entry, or more.
+	refusals []NodeRefusal          // For the caller: the first refusal of each node.
+	refusers map[ReplicaID]bool     // The replicas that have refused entry and have not taken it since.
 }
 
 // answered is what a replica answered to a read.
@@ -80,11 +80,11 @@ type answered struct {
 	exists bool
 }
 
-// begin begins an operation, or refuses it.
+// begin begins an operation, or refuses it when too many wait, and returns nil.
 func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
 	k := s.known
 	if len(s.open) >= k.m.cfg.Bounds.Operations {
-		if d := (Done{Op: id, Verdict: Overloaded}); !s.remote.serves(d) {
+		if d := (Done{Op: id, Verdict: Overloaded}); !s.remote.answerServed(d) {
 			k.m.out.Add(d)
 		}
 		return nil
@@ -100,7 +100,7 @@ func (s *ops) begin(id OpID, key string, level Level, limit time.Duration) *op {
 	return o
 }
 
-// write has a change confirmed that was made in the table of this replica, which may have dropped it since.
+// write begins to have a change confirmed.
 func (s *ops) write(in Write) {
 	o := s.begin(in.Op, in.Change.Key, in.Level, in.Limit)
 	if o == nil {
@@ -113,16 +113,16 @@ func (s *ops) write(in Write) {
 		s.goOn(o, func(ReplicaID) bool { return false })
 		return
 	}
-	s.spread.line = append(s.spread.line, o)
-	s.here(o)
+	s.propagation.unsent = append(s.propagation.unsent, o)
+	s.heldHere(o)
 	if !o.done {
-		s.carry(s.spread.confirm())
+		s.carry(s.propagation.confirm())
 	} else {
-		s.spread.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
+		s.propagation.soon() // Confirmed by this replica alone: the others are sent it nevertheless.
 	}
 }
 
-// remove deletes a key.
+// remove begins a delete.
 func (s *ops) remove(in Delete) {
 	k := s.known
 	if !k.home(k.self, in.Key) && in.Op < servedFrom {
@@ -134,14 +134,14 @@ func (s *ops) remove(in Delete) {
 		return
 	}
 	o.marked = k.table.Marked(in.Key, k.gen())
-	if !s.bury(o) {
+	if !s.putTombstone(o) {
 		return
 	}
-	s.here(o)
+	s.heldHere(o)
 	s.askMissing(o)
 }
 
-// read reads a key.
+// read begins a read.
 func (s *ops) read(in Read) {
 	o := s.begin(in.Op, in.Key, in.Level, in.Limit)
 	if o == nil {
@@ -149,12 +149,12 @@ func (s *ops) read(in Read) {
 	}
 	o.read, o.stage = true, asking
 	if in.Own {
-		o.needs = s.remote.took(in.Key)
+		o.needs = s.remote.lastHome(in.Key)
 	}
 	s.restart(o)
 }
 
-// restart begins a read anew: answers of an earlier generation do not count.
+// restart begins a read again, and forgets all answers.
 func (s *ops) restart(o *op) {
 	k := s.known
 	o.stage, o.gen = asking, k.gen()
@@ -170,7 +170,7 @@ func (s *ops) restart(o *op) {
 		o.answers[k.self] = o.own
 	}
 	s.askMissing(o)
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
 // targets returns the replicas that an operation asks: the homes of its bucket in every set
@@ -189,12 +189,12 @@ func (o *op) asks(k *known, p *peer) bool {
 	return k.reg != nil && k.views.bucket(o.bucket).has(p.id)
 }
 
-// askMissing asks those that have not answered yet.
+// askMissing asks the replicas that have not answered yet: for what they hold, or to store what the operation stores.
 func (s *ops) askMissing(o *op) {
 	k := s.known
 	o.asked = k.m.now.Mono
 	if o.stage == storing && k.deleted(o.key) && !o.deletes() {
-		s.dead(o)
+		s.keyDeleted(o)
 		return
 	}
 	stamp := k.gen()
@@ -204,10 +204,10 @@ func (s *ops) askMissing(o *op) {
 		if !k.apart() {
 			o.stored[k.self] = true
 		}
-	case !o.aside(s.known):
+	case !o.mayRestore(s.known):
 		return
 	case o.makes():
-		s.out.post(s.spread.resend(o, s.targets(o))...)
+		s.out.post(s.propagation.resend(o, s.targets(o))...)
 		return
 	default:
 		stamp = o.stamp
@@ -223,8 +223,8 @@ func (s *ops) askMissing(o *op) {
 	}
 }
 
-// payload returns what is sent to be stored: what this replica holds, if that is what the operation needs, or more. A
-// read still returns no more than what it knows to be stored.
+// payload returns the entry that replicas are to store: that of this replica, if it contains what the operation stores.
+// A read nevertheless returns only what it has found.
 func (s *ops) payload(o *op) table.Entry {
 	if o.holds(s.known) {
 		own, _ := s.known.table.Get(o.key)
@@ -236,11 +236,11 @@ func (s *ops) payload(o *op) table.Entry {
 // deletes reports whether an operation stores a tombstone.
 func (o *op) deletes() bool { return o.stage == storing && o.entry.State == table.Deleted }
 
-// makes reports whether an operation stores a change that a program has made.
+// makes reports whether an operation is a write that has changed something.
 func (o *op) makes() bool { return o.made.From < o.made.To }
 
-// holds reports whether this replica holds what an operation has to store. Of a change that is its number: what was
-// there beside it is folded by sweeps.
+// holds reports whether this replica holds what an operation has to store. A change is looked for by its number, and
+// not by the entry of then, of which sweeps may have folded other parts since.
 func (o *op) holds(k *known) bool {
 	own, ok := k.table.Get(o.key)
 	if !ok || !o.makes() {
@@ -249,17 +249,18 @@ func (o *op) holds(k *known) bool {
 	return max(own.Versions.Of(o.made.Origin), own.Floor.Of(o.made.Origin)) >= o.made.To
 }
 
-// aside reports whether what an operation has kept aside may still be taken in: no sweep, and no loss that was
-// accepted, came between.
-func (o *op) aside(k *known) bool {
+// mayRestore reports whether what an operation has kept may still be taken in: no sweep and no accepted loss came
+// since.
+func (o *op) mayRestore(k *known) bool {
 	reg := k.reg
 	return reg != nil && o.turn == reg.Lineage.Turn && o.stamp >= reg.fence()
 }
 
-// restore merges what an operation has kept aside into the table of this replica, once that has caught up.
+// restore merges what an operation has kept into the table of this replica, if that has caught up, and reports whether
+// it could.
 func (s *ops) restore(o *op) bool {
 	k := s.known
-	if !o.aside(s.known) || !k.caught || k.apart() || !k.home(k.self, o.key) {
+	if !o.mayRestore(s.known) || !k.caught || k.apart() || !k.home(k.self, o.key) {
 		return false
 	}
 	var outcome table.Outcome
@@ -272,59 +273,59 @@ func (s *ops) restore(o *op) bool {
 	return err == nil && (outcome == table.Applied || outcome == table.Known)
 }
 
-// covered reports whether an entry says everything that the operation has to store.
+// covered reports whether an entry contains everything that the operation has to store.
 func (o *op) covered(by table.Entry) bool {
 	joined, err := table.Merge(by, o.entry)
 	return err == nil && table.HashOfEntry(joined) == table.HashOfEntry(by)
 }
 
-// carry sends messages, and tells operations what has become of their changes.
-func (s *ops) carry(out []letter, notices []notice) {
+// carry sends messages, and notes what has become of the changes of operations.
+func (s *ops) carry(out []peerMessage, notices []notice) {
 	if len(out) > 0 {
 		s.out.post(out...)
 	}
 	for _, n := range notices {
-		s.learn(n)
+		s.note(n)
 	}
 }
 
-// learn notes what has become of the change of an operation.
-func (s *ops) learn(n notice) {
-	switch n.what {
+// note notes what has become of the change of an operation.
+func (s *ops) note(n notice) {
+	switch n.outcome {
 	case changeUnsent:
 		s.askMissing(n.o)
 	case changeHeld:
-		s.held(n.o, n.of)
+		s.heldBy(n.o, n.of)
 	case changeDeleted:
-		s.dead(n.o)
+		s.keyDeleted(n.o)
 	case changeRefused:
 		s.refuse(n.o, n.of, n.node, n.reason)
 	}
 }
 
-// held notes that a replica holds what an operation has to store.
-func (s *ops) held(o *op, by ReplicaID) {
+// heldBy notes that a replica holds what an operation has to store.
+func (s *ops) heldBy(o *op, by ReplicaID) {
 	if !o.done && o.stage == storing {
 		o.stored[by] = true
 		delete(o.refusers, by)
-		s.look(o)
+		s.finishIfComplete(o)
 	}
 }
 
-// here notes that this replica holds what an operation has to store, if it counts.
-func (s *ops) here(o *op) {
-	if !s.known.apart() || o.level.Strength == Local {
-		s.held(o, s.known.self)
+// heldHere notes that this replica holds what an operation has to store, if it counts.
+func (s *ops) heldHere(o *op) {
+	if !s.known.apart() || o.level.Name == Local {
+		s.heldBy(o, s.known.self)
 	}
 }
 
-// rejoined counts this replica for the operations that it began when it did not count.
+// rejoined counts this replica, which did not count before, for the operations that wait.
 func (s *ops) rejoined() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
-		} else if s.stands(o) && o.holds(s.known) {
-			s.held(o, s.known.self)
+		} else if s.stillHolds(o) && o.holds(s.known) {
+			s.heldBy(o, s.known.self)
 		}
 	}
 }
@@ -338,11 +339,10 @@ func (s *ops) refuse(o *op, by ReplicaID, node gossip.NodeID, reason string) {
 	if !o.stored[by] {
 		o.refusers[by] = true
 	}
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
-// answer counts an answer to a read. One of an earlier generation than that by which the
-// read counts is asked for again.
+// answer counts an answer to a read. One that was given in another generation does not count: it is asked for again.
 func (s *ops) answer(p *peer, gen uint64, b Answer) {
 	o := s.open[b.Op]
 	if o == nil || o.stage != asking || b.Away || !o.asks(s.known, p) {
@@ -362,11 +362,11 @@ func (s *ops) answer(p *peer, gen uint64, b Answer) {
 		a.entry, a.exists = *b.Entry, true
 	}
 	o.answers[p.id] = a
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
-// adopted goes on with every operation by another register. With next, it is the one after the
-// register that was known.
+// adopted goes on with every operation by another register. With next, its generation is the one after that of the
+// register that was known before.
 func (s *ops) adopted(next bool) {
 	reg := s.known.reg
 	for _, o := range s.sorted() {
@@ -383,30 +383,31 @@ func (s *ops) adopted(next bool) {
 	}
 }
 
-// goOn goes on with an operation that stores something, by what was confirmed by some of the other replicas.
+// goOn goes on with an operation that stores something. What other replicas have confirmed still counts for those that
+// confirmed names, and is asked for again from the rest.
 func (s *ops) goOn(o *op, confirmed func(ReplicaID) bool) {
-	if !s.stands(o) {
+	if !s.stillHolds(o) {
 		return
 	}
 	o.flight = 0
 	maps.DeleteFunc(o.stored, func(id ReplicaID, _ bool) bool { return id != s.known.self && !confirmed(id) })
 	s.askMissing(o)
-	s.look(o)
+	s.finishIfComplete(o)
 }
 
-// stands looks whether this replica still holds what an operation has to store, and reports whether the operation goes
-// on. What a write or a delete has to store is kept aside if the replica has dropped it; a write that has changed
-// nothing has nothing to keep, and can be made again without harm; a read begins anew.
-func (s *ops) stands(o *op) bool {
+// stillHolds looks whether this replica still holds what an operation has to store, and reports whether the operation
+// goes on. A write or a delete goes on if the replica has dropped it, since the operation has kept it; a write that has
+// changed nothing has nothing to keep, and ends as lost, since it can be made again without harm; a read begins again.
+func (s *ops) stillHolds(o *op) bool {
 	own, ok := s.known.table.Get(o.key)
 	switch {
 	case o.fell:
-		return s.anew(o)
+		return s.redoDelete(o)
 	case o.ends != 0:
 		s.finish(o, o.ends)
 		return false
 	case ok && own.State == table.Deleted && !o.deletes():
-		s.dead(o)
+		s.keyDeleted(o)
 		return false
 	case o.holds(s.known):
 		return true
@@ -421,8 +422,9 @@ func (s *ops) stands(o *op) bool {
 	return true
 }
 
-// sweeping notes what becomes of operations with a sweep that is about to drop marked tombstones: all replicas that
-// count held those at one moment, which is after the begin of a delete that began before this replica marked.
+// sweeping notes what becomes of operations by a sweep that is about to drop the marked tombstones. All replicas that
+// count held those at one time, after this replica had marked them: so a delete that began before that is confirmed,
+// while one that began afterwards has to be made again.
 func (s *ops) sweeping(r *Register) {
 	for _, o := range s.sorted() {
 		if o.read || o.stage != storing || !s.known.table.Marked(o.key, r.Swept-1) {
@@ -439,19 +441,19 @@ func (s *ops) sweeping(r *Register) {
 	}
 }
 
-// caughtUp merges what was kept aside into the table of this replica, which has caught up.
-func (s *ops) caughtUp() {
+// transferEnded merges what operations have kept into the table of this replica, which has caught up.
+func (s *ops) transferEnded() {
 	for _, o := range s.sorted() {
 		if o.stage == storing && !o.read && !o.stored[s.known.self] {
 			s.askMissing(o)
-			s.look(o)
+			s.finishIfComplete(o)
 		}
 	}
 }
 
-// raised forgets the acknowledgements of other replicas for all that is not confirmed yet, and
-// asks for them anew.
-func (s *ops) raised() {
+// restartsRaised forgets what other replicas have acknowledged for operations that are not confirmed yet, and asks for
+// it again: a replica may have lost in a crash what it acknowledged.
+func (s *ops) restartsRaised() {
 	for _, o := range s.sorted() {
 		if o.stage == asking {
 			s.restart(o)
@@ -461,10 +463,10 @@ func (s *ops) raised() {
 	}
 }
 
-// recount looks at all operations again: a set counts no more.
+// recount looks at all operations again: a set of replicas counts no more.
 func (s *ops) recount() {
 	for _, o := range s.sorted() {
-		s.look(o)
+		s.finishIfComplete(o)
 	}
 }
 
@@ -473,9 +475,9 @@ func (s *ops) sorted() []*op {
 	return slices.SortedFunc(maps.Values(s.open), func(a, b *op) int { return cmp.Compare(a.id, b.id) })
 }
 
-// look looks whether an operation is complete, or cannot become so since too many replicas have
-// refused what it has to store.
-func (s *ops) look(o *op) {
+// finishIfComplete ends an operation that is complete, or cannot become so since too many replicas have refused it. A
+// read that has enough answers first joins them.
+func (s *ops) finishIfComplete(o *op) {
 	k := s.known
 	if k.reg == nil || o.done {
 		return
@@ -483,7 +485,7 @@ func (s *ops) look(o *op) {
 	v := k.views.bucket(o.bucket)
 	if o.stage == asking {
 		awaits := v.has(o.needs) && k.present(o.needs) && !k.isApart(o.needs) && !o.has(o.needs)
-		if awaits || !o.level.reads(v, o.standing(s.known, o.has)) {
+		if awaits || !o.level.reads(v, o.hosting(s.known, o.has)) {
 			return
 		}
 		s.join(o)
@@ -492,25 +494,24 @@ func (s *ops) look(o *op) {
 		}
 	}
 	switch {
-	case o.complete(s.known, v, o.standing(s.known, o.agrees)):
+	case o.complete(s.known, v, o.hosting(s.known, o.agrees)):
 		s.finish(o, Confirmed)
 	case len(o.refusers) > 0 && !o.complete(s.known, v, func(id ReplicaID) bool { return !o.refusers[id] }):
 		s.finish(o, Refused)
 	}
 }
 
-// standing returns which of some replicas count for an operation: for majorities those whose nodes may host, and none
-// while this node may not.
-func (o *op) standing(k *known, in func(ReplicaID) bool) func(ReplicaID) bool {
-	if o.level.Strength < Majority {
+// hosting returns which of some replicas count for an operation: at the levels Majority and All those whose nodes may
+// host, and none while this node may not.
+func (o *op) hosting(k *known, in func(ReplicaID) bool) func(ReplicaID) bool {
+	if o.level.Name < Majority {
 		return in
 	}
 	may := k.m.mayHost()
-	return func(id ReplicaID) bool { return may && in(id) && k.stands(id) }
+	return func(id ReplicaID) bool { return may && in(id) && k.hosts(id) }
 }
 
-// complete reports whether an operation that stores is complete if some replicas hold what it
-// has to store.
+// complete reports whether an operation is complete if the replicas that are in hold what it stores.
 func (o *op) complete(k *known, v *view, in func(ReplicaID) bool) bool {
 	reg, sealed := k.reg, k.sealed
 	agreed := o.read && len(o.answers) > 0 && o.level.agreed(v, reg.Phase, sealed, in)
@@ -523,10 +524,10 @@ func (o *op) has(id ReplicaID) bool {
 	return ok
 }
 
-// agrees reports whether a replica is known to hold everything that the operation has to store.
+// agrees reports whether a replica is known to hold everything that the operation stores.
 func (o *op) agrees(id ReplicaID) bool { return o.stored[id] }
 
-// join joins what was answered. Those that answered with less are sent the rest.
+// join joins the answers to a read. Replicas that have answered with less than the result are asked to store it.
 func (s *ops) join(o *op) {
 	k := s.known
 	o.stage = storing
@@ -560,7 +561,7 @@ func (s *ops) join(o *op) {
 		if outcome, err := k.table.Join(o.entry); err == nil && outcome != table.Refused && !k.apart() {
 			o.stored[k.self] = true
 			if outcome == table.Applied {
-				s.lags.tookEntry(o.entry)
+				s.lags.receivedEntry(o.entry)
 			}
 		}
 	}
@@ -573,7 +574,7 @@ func (s *ops) join(o *op) {
 	if !o.level.reads(k.views.bucket(o.bucket), o.agrees) {
 		k.m.counts.Repairs++
 		s.askMissing(o)
-	} else if phase, sealed := k.views.bucket(o.bucket).standing(k.reg.Phase, k.sealed); phase == PhaseJoint || !sealed {
+	} else if phase, sealed := k.views.bucket(o.bucket).phaseIn(k.reg.Phase, k.sealed); phase == PhaseJoint || !sealed {
 		s.askMissing(o)
 	}
 }
@@ -611,12 +612,12 @@ func (s *ops) tick() {
 			s.finish(o, NoQuorum)
 		case now.Sub(o.asked) >= k.m.cfg.Timing.Retry:
 			s.askMissing(o)
-			s.look(o)
+			s.finishIfComplete(o)
 		}
 	}
 }
 
-// overdue says why an operation was not confirmed in time.
+// overdue returns the verdict on an operation that was not confirmed in time.
 func (s *ops) overdue(o *op) Verdict {
 	switch {
 	case len(o.refusals) > 0:
@@ -630,24 +631,23 @@ func (s *ops) overdue(o *op) Verdict {
 	}
 }
 
-// hopeless reports whether so many replicas are gone that no winning part of a set is left.
-// As long as the replica of a member is not known, that one may be any of them.
+// hopeless reports whether so many replicas are gone that no winning part of a set is left. As long as the replica of
+// some member is not known, it may be one of those that seem to be gone.
 func (o *op) hopeless(k *known) bool {
 	return o.quorum(k) && !k.unnamed() && !k.views.bucket(o.bucket).current.Wins(func(id ReplicaID) bool { return k.there(id) && !k.isApart(id) })
 }
 
-// quorum reports whether an operation waits for parts of sets that are known.
+// quorum reports whether an operation waits for a majority, or for all, of known sets.
 func (o *op) quorum(k *known) bool {
-	return k.reg != nil && (o.level.Strength == Majority || o.level.Strength == All)
+	return k.reg != nil && (o.level.Name == Majority || o.level.Name == All)
 }
 
-// lost reports whether the bucket of an operation is held back, and the replicas for which it
-// waits are gone.
+// lost reports whether the bucket of an operation is held back, and the homes for which it waits are gone.
 func (o *op) lost(k *known) bool {
 	return o.quorum(k) && k.lost(k.views.bucket(o.bucket))
 }
 
-// finish ends an operation with a verdict, and says who has answered.
+// finish ends an operation with a verdict.
 func (s *ops) finish(o *op, v Verdict) {
 	d := Done{Op: o.id, Verdict: v, Refusals: o.refusals}
 	if o.read && v == Confirmed && o.exists {
@@ -657,6 +657,7 @@ func (s *ops) finish(o *op, v Verdict) {
 	s.report(o, d)
 }
 
+// report ends an operation with d, to which it adds which replicas have answered and which have not.
 func (s *ops) report(o *op, d Done) {
 	k := s.known
 	delete(s.open, o.id)
@@ -681,9 +682,9 @@ func (s *ops) report(o *op, d Done) {
 	}
 	d.Since = k.m.now.Mono.Sub(o.began)
 	if d.Verdict == NoQuorum {
-		d.Fate, _ = s.majorities.fate()
+		d.Recovery, _ = s.majorities.recovery()
 	}
-	if !s.remote.serves(d) {
+	if !s.remote.answerServed(d) {
 		s.out.done(d)
 	}
 }
@@ -710,15 +711,15 @@ func (s *ops) put(b Put) PutTaken {
 			case outcome == table.Known && e.State != table.Deleted && k.deleted(e.Key):
 				answer.Deleted = append(answer.Deleted, e.Key)
 			case outcome == table.Applied:
-				s.lags.tookEntry(e)
+				s.lags.receivedEntry(e)
 			}
 		}
 	}
 	return answer
 }
 
-// dead ends a write to a key that is deleted, and begins a read of one anew.
-func (s *ops) dead(o *op) {
+// keyDeleted ends a write to a key that was found to be deleted, and begins a read of it again.
+func (s *ops) keyDeleted(o *op) {
 	switch {
 	case o.done || o.stage != storing || o.entry.State == table.Deleted:
 	case o.read:
@@ -734,11 +735,11 @@ func (s *ops) putTaken(p *peer, b PutTaken) {
 	switch {
 	case o == nil || b.Stale || !o.asks(s.known, p):
 	case len(b.Deleted) > 0:
-		s.dead(o)
+		s.keyDeleted(o)
 	case len(b.Refusals) > 0:
 		s.refuse(o, p.id, p.node, b.Refusals[0].Reason)
 	default:
-		s.held(o, p.id)
+		s.heldBy(o, p.id)
 	}
 }
 

@@ -117,7 +117,7 @@ func TestASweepThatRetiresAnOriginEndsNoWrite(t *testing.T) {
 	change := f.at(2).add(1)
 	f.at(2).command(protocol.Write{Op: 1, Change: change, Stamp: 1, Turn: 1, Level: majority, Limit: 10 * time.Second})
 	f.at(1).sayCaught(2, reg, protocol.Sweep{Gen: 1, Retired: []crdt.Origin{gone}})
-	require.False(t, mustHear[protocol.Swept](f.at(1)).Veto)
+	require.False(t, mustHear[protocol.SweepReply](f.at(1)).Veto)
 	swept := stable(2, 1, 2, 3)
 	swept.Swept, swept.Retired = 2, []crdt.Origin{gone}
 	f.at(1).sayCaught(2, swept, protocol.Hello{})
@@ -164,7 +164,7 @@ func TestADeleteIsNotConfirmedByAnEarlierTombstone(t *testing.T) {
 				begin()
 			}
 			f.at(1).sayCaught(2, reg, protocol.Sweep{Gen: 2, UpTo: 1})
-			tombs := mustHear[protocol.Swept](f.at(1)).Tombs
+			tombs := mustHear[protocol.SweepReply](f.at(1)).Tombs
 			if marked {
 				begin()
 			}

@@ -11,18 +11,18 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// A pass compares two tables and takes in what differs, both ways: the sums of all
-// buckets, of groups of buckets, the hashes of buckets, and then the entries.
+// A pass compares two tables and exchanges what differs: first the sum of all buckets, then the sums of groups of
+// buckets, then the hashes of buckets, and then the entries.
 //
 //	asks          answers
 //	Compare  ───> Groups        equal: the pass has ended
 //	AskBuckets ─> BucketHashes
-//	Pull     ───> Pulled        until nothing is left; what the other lacks goes back (Put)
+//	Pull     ───> PullReply     until nothing is left; what the other side lacks is sent to it (Put)
 //
-// The answering side keeps nothing. An answer says in which generation it was given: so it
-// is the fence of catching up, after which the other acknowledges nothing to a coordinator
-// of an earlier generation. A pass ends under writes, since each bucket is gone through
-// once and states only grow.
+// The answering side keeps no state. An answer names the generation in which it was given; from then on the answering
+// replica acknowledges nothing to a coordinator of an earlier generation, which is what catching up relies on (see
+// [counts]). A pass comes to an end even while writes go on, since each bucket is gone through once and values only
+// grow.
 
 const (
 	groupsOfBuckets = 64
@@ -38,43 +38,42 @@ type passes struct {
 	lags  *lags
 	open  map[PassID]*pass
 	next  machine.Instant // When the next comparison with a random replica begins.
-	shed  uint64          // Entries of passes that the table refused.
 	taken uint64          // How many answers have come,
 	moved machine.Instant // and when the last of them came.
 }
 
-// exchange is what follows from a message of a pass.
+// exchange is what follows from a message of a pass, for the group to carry out.
 type exchange struct {
 	back  []table.Entry // What the other replica lacks.
-	out   []letter
+	out   []peerMessage
 	ended *pass // The pass has ended, and everything was taken in; nil for none.
 }
 
 // pass is one comparison.
 type pass struct {
-	id      PassID
-	peer    *peer
-	gen     uint64
-	catchUp bool
-	whole   bool // The other had caught up when the comparison began.
-	began   machine.Instant
-	moved   machine.Instant // When an answer came last.
-	fenced  bool            // The other has answered, knowing of all unclean starts of this replica.
-	sure    bool            // It was sure when it answered first.
-	asked   int             // Groups whose hashes are awaited.
-	todo    []int           // Buckets that differ and are not being pulled.
-	pulling map[int]bool    // Buckets that are being pulled.
-	pulls   int             // Pulls under way.
-	refused bool            // An entry could not be taken in: nothing is complete.
+	id         PassID
+	peer       *peer
+	gen        uint64
+	catchingUp bool
+	whole      bool // The other had caught up when the comparison began.
+	began      machine.Instant
+	moved      machine.Instant // When an answer came last.
+	fenced     bool            // The other has answered, and knew of the unclean starts that this replica knows of.
+	sure       bool            // It was sure when it gave that answer.
+	asked      int             // Groups whose hashes are awaited.
+	todo       []int           // Buckets that differ and are not being pulled.
+	pulling    map[int]bool    // Buckets that are being pulled.
+	pulls      int             // Pulls under way.
+	refused    bool            // An entry could not be taken in: nothing is complete.
 }
 
 func newPasses(k *known, l *lags) passes { return passes{known: k, lags: l, open: map[PassID]*pass{}} }
 
 // begin begins a comparison with a peer.
-func (s *passes) begin(p *peer, catchUp bool) letter {
+func (s *passes) begin(p *peer, catchUp bool) peerMessage {
 	s.m.pass++
-	s.open[s.m.pass] = &pass{id: s.m.pass, peer: p, gen: s.gen(), catchUp: catchUp, whole: counts(p.caught, s.gen()), began: s.m.now.Mono, moved: s.m.now.Mono, pulling: map[int]bool{}}
-	return letter{p, Compare{Pass: s.m.pass, Root: s.root(p.id)}}
+	s.open[s.m.pass] = &pass{id: s.m.pass, peer: p, gen: s.gen(), catchingUp: catchUp, whole: counts(p.caught, s.gen()), began: s.m.now.Mono, moved: s.m.now.Mono, pulling: map[int]bool{}}
+	return peerMessage{p, Compare{Pass: s.m.pass, Root: s.root(p.id)}}
 }
 
 // with reports whether a comparison with a peer is under way.
@@ -87,21 +86,21 @@ func (s *passes) with(p *peer) bool {
 	return false
 }
 
-// catching is how many passes of catching up are under way.
+// catching returns how many passes of catching up are under way.
 func (s *passes) catching() int {
 	n := 0
 	for _, x := range s.open { //quorate:unordered a count
-		if x.catchUp {
+		if x.catchingUp {
 			n++
 		}
 	}
 	return n
 }
 
-// renew gives up the passes of catching up, in favour of a replica that has caught up since
-// one of them began: what they have brought is not asked for again.
+// renew ends the passes of catching up if one of them is with a replica that has caught up since it began: a new pass
+// with that one is enough, and does not ask again for what the old ones have brought.
 func (s *passes) renew() {
-	early := func(x *pass) bool { return x.catchUp && !x.whole }
+	early := func(x *pass) bool { return x.catchingUp && !x.whole }
 	for _, x := range s.open { //quorate:unordered any of them
 		if early(x) && counts(x.peer.caught, s.gen()) {
 			maps.DeleteFunc(s.open, func(_ PassID, x *pass) bool { return early(x) })
@@ -110,10 +109,10 @@ func (s *passes) renew() {
 	}
 }
 
-// going reports whether a pass with a replica that has caught up is under way, and goes on.
+// going reports whether a pass with a replica that had caught up is under way, and makes progress.
 func (s *passes) going() bool {
 	for _, x := range s.open { //quorate:unordered any of them
-		if x.catchUp && x.whole && s.m.now.Mono.Sub(x.moved) < s.m.cfg.Timing.Patient/2 {
+		if x.catchingUp && x.whole && s.m.now.Mono.Sub(x.moved) < s.m.cfg.Timing.Patient/2 {
 			return true
 		}
 	}
@@ -124,7 +123,7 @@ func (s *passes) endAll() { clear(s.open) }
 
 // tick gives passes up that stand still, and begins one with a random replica when it is
 // time for that.
-func (s *passes) tick() []letter {
+func (s *passes) tick() []peerMessage {
 	now := s.m.now.Mono
 	s.giveUp()
 	if now < s.next || !s.holds() || s.newcomer(s.self, s.caught) {
@@ -136,7 +135,7 @@ func (s *passes) tick() []letter {
 		return !s.reg.In(p.id) || !s.present(p.id) || s.with(p) || s.newcomer(p.id, counts(p.caught, s.gen()))
 	})
 	if len(peers) > 0 && len(s.open) < 2*sourcesAtOnce {
-		return []letter{s.begin(peers[s.m.cfg.Rand.IntN(len(peers))], false)}
+		return []peerMessage{s.begin(peers[s.m.cfg.Rand.IntN(len(peers))], false)}
 	}
 	return nil
 }
@@ -150,8 +149,8 @@ func (s *passes) giveUp() {
 	}
 }
 
-// newcomer reports whether a replica joins and has yet to catch up: what the others hold it
-// takes in by that alone, and comparisons beside it would bring everything a second time.
+// newcomer reports whether a replica joins and has yet to catch up. Other passes with it would bring everything that it
+// takes in a second time.
 func (s *passes) newcomer(id ReplicaID, caught bool) bool {
 	return !s.reg.Current.Has(id) && !caught
 }
@@ -201,8 +200,8 @@ func (s *passes) hashes(groups []uint8, with ReplicaID) []uint64 {
 	return all
 }
 
-// received handles the messages of passes. Both sides hold data in the same generation, or
-// the message is of no use: the register goes to the one that is behind.
+// received handles the messages of passes. A message of another generation is passed over: the side that knows the
+// earlier one is sent the register.
 func (s *passes) received(p *peer, e Envelope) (x exchange) {
 	if !s.holds() || !counts(e.Gen, s.gen()) {
 		return exchange{}
@@ -216,14 +215,14 @@ func (s *passes) received(p *peer, e Envelope) (x exchange) {
 		x.say(p, s.pull(p, b))
 	case Groups:
 		if of := s.at(b.Pass, p); of != nil {
-			of.fenced, of.sure = e.Restarts >= s.integrity.restarts, !e.Unsure
+			of.fenced, of.sure = e.Restarts >= s.storeCheck.restarts, !e.Unsure
 			s.groups(of, b, &x)
 		}
 	case BucketHashes:
 		if of := s.at(b.Pass, p); of != nil {
 			s.buckets(of, b, &x)
 		}
-	case Pulled:
+	case PullReply:
 		if of := s.at(b.Pass, p); of != nil {
 			s.pulled(of, b, &x)
 		}
@@ -233,8 +232,8 @@ func (s *passes) received(p *peer, e Envelope) (x exchange) {
 	return x
 }
 
-// say adds a message.
-func (x *exchange) say(to *peer, body any) { x.out = append(x.out, letter{to, body}) }
+// say adds a message to an exchange.
+func (x *exchange) say(to *peer, body any) { x.out = append(x.out, peerMessage{to, body}) }
 
 // at returns the pass that an answer of a peer is about, nil if it has ended.
 func (s *passes) at(id PassID, p *peer) *pass {
@@ -334,10 +333,9 @@ func compare64(a, b uint64) int {
 	}
 }
 
-// pull answers a Pull: with the entries that the other does not have like this, bucket by
-// bucket, until the message is full.
-func (s *passes) pull(p *peer, b Pull) Pulled {
-	answer, size := Pulled{Pass: b.Pass, Stamp: s.gen()}, 0
+// pull answers a Pull with the entries in which the tables differ, bucket by bucket, until the message is full.
+func (s *passes) pull(p *peer, b Pull) PullReply {
+	answer, size := PullReply{Pass: b.Pass, Stamp: s.gen()}, 0
 	named := map[uint16]bool{}
 	for _, of := range b.Buckets {
 		if named[of.Bucket] {
@@ -357,16 +355,15 @@ func (s *passes) pull(p *peer, b Pull) Pulled {
 		}
 		answer.Entries = append(answer.Entries, entries...)
 		if all {
-			answer.Done, answer.Wants = append(answer.Done, of.Bucket), append(answer.Wants, wants...)
+			answer.Done, answer.Missing = append(answer.Done, of.Bucket), append(answer.Missing, wants...)
 		}
 	}
 	return answer
 }
 
-// differing returns the entries of a bucket that another replica lacks or holds otherwise,
-// at least one if there is any, and those that this one lacks. It returns all unless there
-// are more than fit.
-func (s *passes) differing(of BucketSummary, room int) (entries []table.Entry, wants []Want, all bool) {
+// differing returns the entries of a bucket that another replica lacks or holds in another state, at least one if there
+// is any, and names those that this replica lacks. All is false if not all of them fit into room.
+func (s *passes) differing(of BucketSummary, room int) (entries []table.Entry, wants []MissingEntry, all bool) {
 	theirs := make(map[uint64]uint64, len(of.Keys))
 	for _, k := range of.Keys {
 		theirs[k.Key] = k.Entry
@@ -387,14 +384,14 @@ func (s *passes) differing(of BucketSummary, room int) (entries []table.Entry, w
 	}
 	for _, k := range of.Keys {
 		if _, left := theirs[k.Key]; left {
-			wants = append(wants, Want{Bucket: of.Bucket, Key: k.Key})
+			wants = append(wants, MissingEntry{Bucket: of.Bucket, Key: k.Key})
 		}
 	}
 	return entries, wants, true
 }
 
-// pulled takes in what came, and gives back what the other lacks.
-func (s *passes) pulled(x *pass, b Pulled, follows *exchange) {
+// pulled takes in the entries of a reply, and returns what the other side lacks.
+func (s *passes) pulled(x *pass, b PullReply, follows *exchange) {
 	x.pulls--
 	var back []table.Entry
 	for _, e := range b.Entries {
@@ -405,25 +402,24 @@ func (s *passes) pulled(x *pass, b Pulled, follows *exchange) {
 		outcome, err := s.table.Join(e)
 		if err != nil || outcome == table.Refused {
 			x.refused = true
-			s.shed++
 			s.m.counts.Refused++
 			continue
 		}
 		s.m.counts.Pulled++
 		if outcome == table.Applied {
-			s.lags.tookEntry(e)
+			s.lags.receivedEntry(e)
 		}
 		if own, ok := s.table.Get(e.Key); ok && table.HashOfEntry(own) != table.HashOfEntry(e) {
 			back = append(back, own)
 		}
 	}
-	back = append(back, s.wanted(x, b.Wants)...)
+	back = append(back, s.wanted(x, b.Missing)...)
 	for _, bucket := range b.Done {
 		delete(x.pulling, int(bucket))
 	}
 	follows.back = back
 	if len(b.Done) == 0 && len(b.Entries) == 0 {
-		delete(s.open, x.id) // The other can go no further: a later pass begins anew.
+		delete(s.open, x.id) // The other side makes no progress: a later pass begins again.
 		return
 	}
 	if x.pulls == 0 { // What was asked for and is not done is asked for again.
@@ -438,9 +434,9 @@ func (s *passes) pulled(x *pass, b Pulled, follows *exchange) {
 	s.proceed(x, follows)
 }
 
-// wanted returns the entries that wants name, in buckets that are being pulled. Each bucket is listed once, in
-// whatever order the wants come.
-func (s *passes) wanted(x *pass, wants []Want) (entries []table.Entry) {
+// wanted returns the entries that the other side has named as missing, in buckets that are being pulled. Each bucket is
+// gone through once, in whatever order they are named.
+func (s *passes) wanted(x *pass, wants []MissingEntry) (entries []table.Entry) {
 	asked := map[uint64]bool{} // A hash of a key says its bucket too.
 	var buckets []int
 	for _, w := range wants {

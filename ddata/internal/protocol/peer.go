@@ -8,16 +8,15 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// What is known of the other replicas. What a peer says of itself stands in every envelope, and the last one counts
-// ([word]); beside it stands what only goes up (how far it caught up and comes further), what was said to it, and how
-// its store compares with this one's.
+// What is known of the other replicas: what each has said of itself in its last envelope ([peerStatus]), how far it has
+// caught up, what was sent to it, and how its store compares with what is remembered of it.
 
-// count says whether a replica counts.
-type count uint8
+// participation says whether a replica counts, and if not, why.
+type participation uint8
 
 const (
-	// yes: it takes part.
-	yes count = iota
+	// takesPart: it counts.
+	takesPart participation = iota
 	// apart: its store is compared with what others remember of it, and it does not count before.
 	apart
 	// unsure: it may have lost what it has acknowledged, and takes in what the others hold before it counts.
@@ -26,11 +25,11 @@ const (
 	older
 )
 
-// compared reports whether everybody who was there has compared: others may depend on the replica.
-func (c count) compared() bool { return c == yes || c == unsure }
+// compared reports whether the store was compared by all members, so that others may depend on the replica.
+func (c participation) compared() bool { return c == takesPart || c == unsure }
 
-// count is what an envelope says of its sender's replica.
-func (e *Envelope) count() count {
+// participation returns what an envelope says of its sender's replica.
+func (e *Envelope) participation() participation {
 	switch {
 	case e.Older:
 		return older
@@ -39,23 +38,24 @@ func (e *Envelope) count() count {
 	case e.Apart:
 		return apart
 	default:
-		return yes
+		return takesPart
 	}
 }
 
-// word is what a peer has said of itself with its last envelope.
-type word struct {
-	gen    uint64 // The generation that it knows, 0 for no register,
-	turn   uint32 // and the turn of its lineage.
-	count  count
-	hosts  bool            // Its node may host.
-	unsure machine.Instant // Since when it has said that it is unsure, 0 if it does not say so.
-	heard  machine.Instant
+// peerStatus is what a peer has said of itself in its last envelope.
+type peerStatus struct {
+	gen           uint64 // The generation that it knows, 0 for no register,
+	turn          uint32 // and the turn of its lineage.
+	participation participation
+	hosts         bool            // Its node may host.
+	unsure        machine.Instant // Since when it has said that it is unsure, 0 if it does not say so.
+	heard         machine.Instant // When the envelope came.
 }
 
-// said returns the word of an envelope that is heard now, after an earlier one of the same node.
-func said(e Envelope, before word, now machine.Instant) word {
-	w := word{gen: e.Gen, turn: e.Lineage.Turn, count: e.count(), hosts: !e.Suspended, heard: now}
+// statusOf returns what an envelope that has come now says of its sender, after what an earlier one of the node has
+// said.
+func statusOf(e Envelope, before peerStatus, now machine.Instant) peerStatus {
+	w := peerStatus{gen: e.Gen, turn: e.Lineage.Turn, participation: e.participation(), hosts: !e.Suspended, heard: now}
 	if e.Unsure {
 		if w.unsure = before.unsure; w.unsure == 0 {
 			w.unsure = now
@@ -66,34 +66,35 @@ func said(e Envelope, before word, now machine.Instant) word {
 
 // peer is another replica of the group, or a member of which no replica is known yet.
 type peer struct {
-	word
+	peerStatus
 
 	node gossip.NodeID
-	id   ReplicaID // 0 while unknown, and nothing was said then.
+	id   ReplicaID // 0 while it is not known.
 
-	caught uint64   // The last generation in which it has said that it caught up.
-	comes  struct { // How far it has said that it catches up, see [Hello], and when it said so first.
+	caught   uint64   // The last generation in which it has said that it caught up.
+	progress struct { // The greatest [Hello.Taken] that it has sent, and when that came.
 		taken uint64
 		at    machine.Instant
 	}
 
-	unheard string // Why its last envelope was stopped, "" if its body was handed on.
+	stoppedBy string // The reason of the guard that stopped its last envelope, "" if none did.
 
-	compared bool            // Its store was compared with what is remembered of it,
-	lost     uint64          // and has forgotten this batch, 0 for none.
-	agrees   bool            // It remembers no batch of this replica's store that is missing.
-	written  uint64          // The greatest number of a batch that it has shown under its id.
-	shown    uint64          // The number of the batch that was shown to it last.
-	verified machine.Instant // When its node was last asked whether it still is this replica, which another node claims to be.
+	compared  bool   // Its store was compared with what is remembered of it,
+	lostBatch uint64 // and lacks this batch, 0 for none.
+	agrees    bool   // It has said that it remembers no batch of this replica's store that is missing here.
+	written   uint64 // The greatest number of a batch that it has shown under its id.
+	shown     uint64 // The number of the batch that was shown to it last.
+	// verified is when its node was last asked whether it still is this replica, since another node claims to be.
+	verified machine.Instant
 
-	told struct { // The generation of the register that was sent to it last, and when.
+	registerSent struct { // The generation of the register that was sent to it last, and when.
 		gen uint64
 		at  machine.Instant
 	}
 }
 
-// former reports whether a message was sent before the replica of its node was given another id
-// (see [RenewID]), and comes late: the numbers of batches go on under the new id.
+// former reports whether an envelope was sent before the replica of its node was given another id (see [RenewID]), and
+// comes late: the numbers of batches go on under the new id.
 func (p *peer) former(e Envelope) bool {
 	return p.id != 0 && p.id != e.From && e.Written < p.written
 }

@@ -5,11 +5,11 @@ package protocol
 
 import "github.com/quorate/quorate/gossip"
 
-// What becomes of an envelope ([group.received]): what it says of its sender is noted ([group.meet]), what it brings of
-// the register is taken over ([group.learn]), and its body is handed on, once ([group.dispatch]). Before each of these
-// the envelope may be stopped; the reasons for that are one table ([guards]).
+// How an envelope is handled ([group.received]): what it says of its sender is noted ([group.meet]), what it brings of
+// the register is adopted ([group.learn]), and its body is handed to one part ([group.dispatch]). Before each of these
+// steps a guard may stop the envelope; the guards are in one table ([guards]).
 
-// checkpoint says before which step a guard is asked.
+// checkpoint says before which step of [group.received] a guard is asked.
 type checkpoint uint8
 
 const (
@@ -24,10 +24,10 @@ type guard struct {
 	at    checkpoint
 	why   string
 	stops func(g *group, p *peer, e Envelope) bool
-	then  func(g *group, p *peer, e Envelope) // What is done instead, nil for nothing.
+	then  func(g *group, p *peer, e Envelope) // Is called when the envelope was stopped; nil: nothing is done.
 }
 
-// guards returns the reasons for which envelopes are stopped, in the order in which they are asked.
+// guards returns the guards in the order in which they are asked.
 func guards() [9]guard {
 	return [...]guard{
 		{
@@ -47,7 +47,7 @@ func guards() [9]guard {
 				return e.Register != nil && g.reg.conflicts(e.Register.Lineage) || g.reg.conflicts(e.Lineage)
 			},
 			func(g *group, _ *peer, _ Envelope) {
-				g.lead.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
+				g.proposer.refused = "another replica has a register of another lineage: one of the two has to accept its loss"
 				g.m.counts.Malformed++
 			},
 		}, {
@@ -57,7 +57,7 @@ func guards() [9]guard {
 			},
 			func(g *group, p *peer, _ Envelope) { g.send(p, Hello{}) },
 		}, {
-			// What was written in that lineage since is not merged: the sender puts it aside as soon as it knows.
+			// What the sender has written in that lineage since is not merged: it drops it when it gets the register.
 			beforeNoting, "an operator has ended the lineage of the sender",
 			func(g *group, _ *peer, e Envelope) bool {
 				return g.reg != nil && !e.Lineage.IsZero() && e.Lineage.Turn < g.reg.Lineage.Turn
@@ -69,37 +69,37 @@ func guards() [9]guard {
 		}, {
 			beforeNoting, "the store of the sender is older than what is remembered of it here",
 			func(g *group, p *peer, e Envelope) bool {
-				p.lost, p.compared = g.integrity.compare(p, e), true
-				return p.lost != 0
+				p.lostBatch, p.compared = g.storeCheck.compare(p, e), true
+				return p.lostBatch != 0
 			},
 			func(g *group, p *peer, e Envelope) {
-				if b, told := e.Body.(Aged); told {
+				if b, told := e.Body.(OlderStore); told {
 					g.putBack(p, b) // Without an answer: two whose stores are older would answer each other for ever.
 					return
 				}
-				g.send(p, Aged{Of: e.From, Written: p.lost})
+				g.send(p, OlderStore{Of: e.From, Written: p.lostBatch})
 			},
 		}, {
 			beforeBody, "this replica does not count, and the body wants something of one that does",
 			func(g *group, _ *peer, e Envelope) bool {
-				return g.apart() && demands(e.Body) && !(e.Unsure && g.integrity.count == unsure && compares(e.Body))
+				return g.apart() && demands(e.Body) && !(e.Unsure && g.storeCheck.participation == unsure && compares(e.Body))
 			}, nil,
 		}, {
 			beforeBody, "what the body acknowledges may have been lost since: the operation asks again",
 			func(g *group, _ *peer, e Envelope) bool {
-				return e.Restarts < g.integrity.restarts && acknowledges(e.Body)
+				return e.Restarts < g.storeCheck.restarts && acknowledges(e.Body)
 			}, nil,
 		},
 	}
 }
 
-// stops reports whether an envelope goes no further at a checkpoint, and does what is done instead.
+// stops reports whether a guard stops an envelope at a checkpoint.
 func (g *group) stops(at checkpoint, p *peer, e Envelope) bool {
 	for _, of := range guards() {
 		if of.at != at || !of.stops(g, p, e) {
 			continue
 		}
-		if p.unheard = of.why; of.then != nil {
+		if p.stoppedBy = of.why; of.then != nil {
 			of.then(g, p, e)
 		}
 		return true
@@ -107,7 +107,7 @@ func (g *group) stops(at checkpoint, p *peer, e Envelope) bool {
 	return false
 }
 
-// received takes a message of a member.
+// received handles a message of a member.
 func (g *group) received(from gossip.NodeID, e Envelope) {
 	p := g.nodes[from]
 	if p == nil {
@@ -126,17 +126,17 @@ func (g *group) received(from gossip.NodeID, e Envelope) {
 	if e.Gen == g.gen() && g.reg != nil && e.Lineage == g.reg.Lineage {
 		g.knows[p.id] = true
 		if e.Sealed {
-			g.seal(true)
+			g.noteSealed(true)
 		}
 		if e.Caught {
 			p.caught = e.Gen
 		}
 	}
 	if !g.stops(beforeBody, p, e) {
-		p.unheard = ""
+		p.stoppedBy = ""
 		g.dispatch(p, e)
 	}
-	g.seal(false)
+	g.noteSealed(false)
 	if g.reg != nil && g.misses(p) {
 		g.sendRegister(p)
 	}
@@ -155,43 +155,43 @@ func (g *group) meet(p *peer, e Envelope) {
 	if !g.startedAgain(p) {
 		g.peers[p.id] = p
 	}
-	p.word, p.agrees = said(e, p.word, g.m.now.Mono), p.agrees || e.Agrees
+	p.peerStatus, p.agrees = statusOf(e, p.peerStatus, g.m.now.Mono), p.agrees || e.Agrees
 	if p.gen == 0 && g.reg == nil {
 		g.none[p.node] = true
 	}
 }
 
-// learn takes over what an envelope brings: a greater number of unclean starts, and another register. Who acknowledges
-// from now on says that number; what was acknowledged before may have been lost, and is asked for again.
+// learn adopts what an envelope brings: a greater number of unclean starts, and a later register. Replicas that
+// acknowledge something from now on know of that number; what was acknowledged before may have been lost, and is asked
+// for again.
 func (g *group) learn(e Envelope) {
-	if g.cfg.Durable && e.Restarts > g.integrity.restarts {
-		g.rest()
-		g.integrity.restarts = e.Restarts
+	if g.cfg.Durable && e.Restarts > g.storeCheck.restarts {
+		g.flushDeltas()
+		g.storeCheck.restarts = e.Restarts
 		g.disk.metaChanged()
-		g.ops.raised()
+		g.ops.restartsRaised()
 	}
 	if e.Register != nil && (g.reg == nil || e.Register.Above(g.reg)) {
 		g.adopt(e.Register, false)
 	}
 }
 
-// demands reports whether a message wants something of a replica that only one does which
-// counts.
+// demands reports whether a message asks for something that only a replica does which counts.
 func demands(body any) bool {
 	switch body.(type) {
-	case Prepare, Accept, Deltas, Put, Ask, Compare, AskBuckets, Pull, Sweep, Borrow, Commit, RemoveKey:
+	case Prepare, Accept, Deltas, Put, Ask, Compare, AskBuckets, Pull, Sweep, EntryRequest, Commit, RemoveKey:
 		return true
 	default:
 		return false
 	}
 }
 
-// dispatch hands the content of a message to its part.
+// dispatch hands the body of an envelope to the part that handles it.
 func (g *group) dispatch(p *peer, e Envelope) {
 	switch b := e.Body.(type) {
 	case Hello:
-		if b.Taken > p.comes.taken {
-			p.comes.taken, p.comes.at = b.Taken, g.m.now.Mono
+		if b.Taken > p.progress.taken {
+			p.progress.taken, p.progress.at = b.Taken, g.m.now.Mono
 		}
 		if b.Ask {
 			g.send(p, Hello{})
@@ -205,7 +205,7 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Accepted:
 		g.accepted(p.id, b)
 	case Deltas:
-		taken := g.spread.taken(b)
+		taken := g.propagation.taken(b)
 		g.answer(p, taken, g.lacked(p, taken.Deleted))
 	case DeltasTaken:
 		g.answered(p, b)
@@ -218,17 +218,17 @@ func (g *group) dispatch(p *peer, e Envelope) {
 	case Ask:
 		g.send(p, g.ops.ask(b))
 	case Answer:
-		if over, asked := g.explains.answer(p, b); asked {
+		if over, asked := g.explainer.answer(p, b); asked {
 			g.explain(over)
 		} else {
 			g.ops.answer(p, e.Gen, b)
 		}
-	case Borrow:
-		g.remote.lend(p, b)
-	case Lent:
-		g.remote.lent(p, b)
+	case EntryRequest:
+		g.remote.answerEntry(p, b)
+	case EntryReply:
+		g.remote.fetched(p, b)
 	case Commit:
-		if w, made := g.remote.keep(p, b); made {
+		if w, made := g.remote.commitFor(p, b); made {
 			g.ops.write(w)
 		}
 	case RemoveKey:
@@ -239,23 +239,23 @@ func (g *group) dispatch(p *peer, e Envelope) {
 		g.remote.committed(p, b)
 	case Sweep:
 		g.reply(p, g.sweep.asked(b))
-	case Swept:
+	case SweepReply:
 		g.sweep.answered(p, b)
-	case Aged:
+	case OlderStore:
 		g.putBack(p, b)
 	default:
 		g.compare(p, e)
 	}
 }
 
-// answered handles the answer to a batch: what is lacking is sent, operations learn of it, and what has waited for it
-// is sent.
+// answered handles the answer to a batch of deltas: it sends the entries that the peer lacks, notes what that means for
+// operations, and sends the batches that have waited for the answer.
 func (g *group) answered(p *peer, b DeltasTaken) {
 	if len(b.Gaps) > 0 {
 		g.give(p, g.lacked(p, b.Gaps))
 	}
-	notices, asked := g.spread.answered(p, b)
-	if g.ops.carry(nil, notices); asked && (g.spread.more || len(g.spread.line) > 0) {
-		g.ops.carry(g.spread.proceed())
+	notices, asked := g.propagation.answered(p, b)
+	if g.ops.carry(nil, notices); asked && (g.propagation.more || len(g.propagation.unsent) > 0) {
+		g.ops.carry(g.propagation.proceed())
 	}
 }

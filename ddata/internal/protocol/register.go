@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// First the names of replicas and their sets, with the two majorities; then the register
-// that says which sets count; then which of the replicas of a set are homes of a bucket.
+// First replicas and sets of them, with the two kinds of majority; then the register, which says which sets count; then
+// which replicas of a set are the homes of a bucket.
 
 // ReplicaID names a replica by what its state lives in: the uid of its node if it is in
 // memory, an id on its disk if it is durable. A replica that has lost its state comes
@@ -63,16 +63,15 @@ func (s Set) count(in func(ReplicaID) bool) int {
 	return n
 }
 
-// Wins reports whether those that are in are a winning part of the set: more than half of
-// it, or half of it with the lowest id. Two winning parts of one set have a replica in
-// common.
+// Wins reports whether the replicas that are in are a winning part of the set: more than half of it, or half of it and
+// among them the lowest id. Any two winning parts of a set have a replica in common.
 func (s Set) Wins(in func(ReplicaID) bool) bool {
 	n := 2 * s.count(in)
 	return n > len(s) || n == len(s) && n > 0 && in(s[0].ID)
 }
 
-// Majority reports whether those that are in are more than half of the set. A majority
-// has a replica in common with each winning part, and is not content with half the copies.
+// Majority reports whether the replicas that are in are more than half of the set. So they have a replica in common
+// with each winning part; writes need a majority, so that they are never on half of the replicas only.
 func (s Set) Majority(in func(ReplicaID) bool) bool { return 2*s.count(in) > len(s) }
 
 // Phase says which sets of a [Register] count.
@@ -104,8 +103,8 @@ func (p Phase) String() string {
 	}
 }
 
-// Lineage names one history of a register. A register is created once, and a lineage ends
-// only by a loss that an operator accepts, or that is certain in memory: the successor has a higher turn.
+// Lineage names one history of a register. It ends only when an operator accepts a loss, or when the loss is certain in
+// a group in memory: the lineage after it has a higher turn.
 type Lineage struct {
 	Turn uint32
 	ID   uint64
@@ -129,13 +128,13 @@ type Register struct {
 
 	// Swept is the generation of the last sweep: what was read before it is refused.
 	Swept uint64
-	// Dropped is the hash of the tombstones that fell with that sweep, and Retired are
-	// the origins whose contributions were folded by it.
+	// Dropped is the hash of the tombstones that were dropped by that sweep, and Retired are the origins whose updates
+	// were folded by it.
 	Dropped uint64
 	Retired []crdt.Origin
 
-	// Held are the buckets that keep homes of which no winning part was left, and Resets those
-	// of which an operator has accepted the loss. Each names a bucket at most once.
+	// Held are the buckets that are held back, and Resets those whose loss was accepted. Each names a bucket at most
+	// once.
 	Held   []Held
 	Resets []Reset
 
@@ -156,7 +155,7 @@ func (r *Register) Above(o *Register) bool {
 	return r.Gen > o.Gen
 }
 
-// conflicts reports whether a lineage is another one of the same turn; nothing is with no register.
+// conflicts reports whether a lineage is another one of the same turn as that of the register; false for no register.
 func (r *Register) conflicts(l Lineage) bool {
 	return r != nil && !l.IsZero() && l.Turn == r.Lineage.Turn && l.ID != r.Lineage.ID
 }
@@ -177,7 +176,7 @@ func (r *Register) Equal(o *Register) bool {
 		r.Unknown == o.Unknown
 }
 
-// stable returns the next generation with the same Current and nothing to change.
+// stable returns the next generation, with the same Current and no change under way.
 func (r *Register) stable() Register {
 	next := *r
 	next.Gen++
@@ -208,8 +207,8 @@ func (r *Register) swept(dropped uint64, retired []crdt.Origin) Register {
 	return v
 }
 
-// view is which replicas count for one bucket: the homes among each set of the register, or
-// those that a bucket has kept which is held back.
+// view says which replicas count for a bucket: its homes among each set of the register or, if it is held back, those
+// that it has kept.
 type view struct {
 	current, next, old Set
 	held               bool // The bucket takes no part in the change that is under way.
@@ -244,8 +243,8 @@ func (p placement) homes(bucket int, of Set) Set {
 	return homes
 }
 
-// excludes reports whether a replica is in a set that is not sorted yet, or one of its zone if it must be of a fresh
-// zone.
+// excludes reports whether a replica must not be added to a set, which need not be sorted: it is in it or, with fresh,
+// another one of its zone is.
 func (s Set) excludes(of Replica, fresh bool) bool {
 	for i := range s {
 		if s[i].ID == of.ID || fresh && s[i].Zone == of.Zone {
@@ -264,8 +263,8 @@ func weight(bucket int, id ReplicaID) uint64 {
 	return z ^ z>>31
 }
 
-// views are the views of all buckets of a register. Buckets with the same homes share
-// theirs, so that what must hold for each bucket is checked once for each view.
+// views are the views of all buckets of a register. Buckets with the same homes share one, so that what must hold for
+// each bucket is checked once for each view.
 type views struct {
 	all []view
 	of  []uint16 // The index in all, by bucket.
@@ -304,7 +303,7 @@ func (v *view) has(id ReplicaID) bool {
 	return v.current.Has(id) || v.next.Has(id) || v.old.Has(id)
 }
 
-// with returns the replicas that reads ask for buckets of which a replica is a home.
+// with returns the replicas that reads ask, for all buckets of which a replica is a home.
 func (v *views) with(self ReplicaID) Set {
 	var all Set
 	for i := range v.all {

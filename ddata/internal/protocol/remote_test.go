@@ -26,19 +26,19 @@ func away(t *testing.T, as ...func(*replica)) (f *fleet, asker, home int) {
 	f.together()
 	asker = 1 + slices.IndexFunc(f.nodes, func(r *replica) bool { return !r.Route(0).Here(table.BucketOf("k")) })
 	require.Positive(t, asker)
-	f.at(asker).command(protocol.BorrowKey{Op: 1, Key: "k", Limit: 5 * time.Second})
-	lent := f.at(asker).borrowed[0]
-	require.Equal(t, protocol.Confirmed, lent.Verdict)
-	home = 1 + slices.IndexFunc(f.nodes, func(r *replica) bool { return protocol.OriginOf(node(r.i).UID) == table.Owner(lent.At) })
+	f.at(asker).command(protocol.FetchEntry{Op: 1, Key: "k", Limit: 5 * time.Second})
+	entry := f.at(asker).fetched[0]
+	require.Equal(t, protocol.Confirmed, entry.Verdict)
+	home = 1 + slices.IndexFunc(f.nodes, func(r *replica) bool { return protocol.OriginOf(node(r.i).UID) == table.Owner(entry.At) })
 	return f, asker, home
 }
 
-// commit has the asker commit one element to what it has borrowed.
+// commit has the asker commit one element to the entry that it has fetched.
 func commit(f *fleet, asker int) {
-	lent := f.at(asker).borrowed[0]
+	entry := f.at(asker).fetched[0]
 	delta, _ := elements.Delta(crdt.GSet[uint64]{}.Add(9))
 	f.at(asker).command(protocol.CommitDelta{
-		Op: 1, Key: "k", Type: elements, Delta: delta, Base: lent.Base, Level: protocol.Level{Strength: protocol.Majority}, Limit: 5 * time.Second,
+		Op: 1, Key: "k", Type: elements, Delta: delta, Base: entry.Base, Level: protocol.Level{Name: protocol.Majority}, Limit: 5 * time.Second,
 	})
 }
 
@@ -106,7 +106,7 @@ func TestADoubledCommitIsMadeOnce(t *testing.T) {
 	require.EqualValues(t, 1, updates(f, home))
 }
 
-// A commit takes the place of what has borrowed, and is no further operation: at the bound it is
+// A commit takes the place of what has fetched, and is no further operation: at the bound it is
 // made, and ends once.
 func TestACommitIsMadeAtTheBoundOfOperations(t *testing.T) {
 	f, asker, home := away(t, func(r *replica) { r.bounds.Operations = 1 })

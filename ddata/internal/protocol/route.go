@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// What others see of a machine: first the [Route] by which they read and write without the
-// machine, then the questions about a group that tests and worlds ask.
+// What is told about a machine: first the [Route], by which the replicator reads and writes tables without the machine;
+// then what tests and simulations ask about a group.
 
 // Route says which replicas hold what, for those that read and write without the machine.
 // It is immutable.
@@ -24,13 +24,12 @@ type Route struct {
 	Self  ReplicaID
 	views *views // Nil while no register is known.
 	Holds bool   // This node's replica holds data.
-	// Counts says that this node's replica is one of those that count, and so has caught up,
-	// and is not apart.
+	// Counts says that this node's replica is in Current, so that it has caught up, and that it takes part.
 	Counts bool
-	// Settled says that it counts whatever comes next: the change by which it came to count is sealed.
+	// Settled says that it counts, and that the change by which it came to count is sealed.
 	Settled bool
 	nodes   map[ReplicaID]gossip.NodeID
-	gone    map[ReplicaID]gossip.NodeID // The nodes on which replicas ran last that are those of no member.
+	gone    map[ReplicaID]gossip.NodeID // The last nodes of replicas that belong to no member now.
 }
 
 // Here reports whether this node's replica is a home of a bucket.
@@ -60,8 +59,7 @@ func (r *Route) Node(id ReplicaID) (gossip.NodeID, bool) {
 	return node, ok
 }
 
-// Gone returns the node on which a replica ran that is that of no member any more, false if
-// that is not known.
+// Gone returns the last node of a replica that belongs to no member now, false if that is not known.
 func (r *Route) Gone(id ReplicaID) (gossip.NodeID, bool) {
 	node, ok := r.gone[id]
 	return node, ok
@@ -92,10 +90,10 @@ func (m *Machine) Register(group uint8) *Register { return m.groups[group].reg }
 func (m *Machine) Caught(group uint8) bool { return m.groups[group].caught }
 
 // Older reports whether this node's store is known to be older than what its replica has shown.
-func (m *Machine) Older(group uint8) bool { return m.groups[group].integrity.count == older }
+func (m *Machine) Older(group uint8) bool { return m.groups[group].storeCheck.participation == older }
 
-// Pending returns the registers of a group that count here, or may come to count: the known
-// one, what was accepted and what is proposed.
+// Pending returns the registers of a group that count here or may come to count: the known one, the one that was
+// accepted, and the one that is proposed.
 func (m *Machine) Pending(group uint8) []*Register {
 	g := m.groups[group]
 	var all []*Register
@@ -111,30 +109,29 @@ func (m *Machine) Pending(group uint8) []*Register {
 	return all
 }
 
-// String says how the groups stand, for the failures of tests.
+// String describes the state of the groups, for failures of tests.
 func (m *Machine) String() string {
 	var b strings.Builder
 	for _, g := range m.groups {
 		fmt.Fprintf(&b, "%s %s: replica %x generation %d %s sealed %v caught %v of %s, leader %v, attempt %+v", m.cfg.Self, g.cfg.Name, g.self, g.gen(), g.phase(), g.sealed, g.caught, describeSets(g.reg), g.leader().Address, g.change.attempt)
-		if g.lead.refused != "" {
-			fmt.Fprintf(&b, ", %s", g.lead.refused)
+		if g.proposer.refused != "" {
+			fmt.Fprintf(&b, ", %s", g.proposer.refused)
 		}
-		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.behind.got), len(g.passes.open), len(g.ops.open), g.disk.failed)
+		fmt.Fprintf(&b, ", got %d, %d passes, %d operations, store %v", len(g.transfer.taken), len(g.passes.open), len(g.ops.open), g.disk.failed)
 		for _, p := range g.sorted() {
 			fmt.Fprintf(&b, "\n   peer %x %s generation %d caught at %d present %v", p.id, p.node.Address, p.gen, p.caught, g.present(p.id))
-			if p.unheard != "" {
-				fmt.Fprintf(&b, ", stopped: %s", p.unheard)
+			if p.stoppedBy != "" {
+				fmt.Fprintf(&b, ", stopped: %s", p.stoppedBy)
 			}
 		}
 	}
 	return b.String()
 }
 
-// Keeps reports whether some replicas are a winning part of the homes of every bucket, in
-// each set that counts here or may come to count, and of the replicas that decide the next
-// generation. Buckets that are held back do not matter. Where homes are spread over zones, the
-// second can be lost without the first: all replicas of one zone, which decide, are gone, and
-// every bucket has homes in two others.
+// Keeps reports whether the replicas that are in are a winning part of the homes of every bucket that is not held back,
+// in each set that counts here or may come to count, and also a winning part of the replicas that decide the next
+// generation. Where homes are spread over zones, the latter can be lost without the former: all replicas of a large
+// zone are gone, and every bucket has homes in two other zones.
 func (m *Machine) Keeps(group uint8, in func(ReplicaID) bool) bool {
 	wins := func(s Set) bool { return len(s) == 0 || s.Wins(in) }
 	for _, r := range m.Pending(group) {

@@ -11,11 +11,11 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// How messages and answers go out: with what is known of the register and of this replica ([sender.send]), and through
-// the store of a durable group, which is handed what has changed with them ([sender.changed]).
+// How messages and answers are sent: in an envelope that says what this node knows of the register and of its replica
+// ([sender.send]), and, in a durable group, through the store, which also gets what has changed ([sender.changed]).
 
-// sender is the part of a group that says things to others. What the others are known to know of the register is noted
-// with each message.
+// sender is the part of a group that sends messages to other replicas and answers to the program. It notes which peers
+// were sent the register.
 type sender struct {
 	*known
 
@@ -24,8 +24,8 @@ type sender struct {
 	change change // Deciding the next generation.
 }
 
-// letter is a message that is to be sent.
-type letter struct {
+// peerMessage is a message that is to be sent to a peer.
+type peerMessage struct {
 	to   *peer
 	body any
 }
@@ -38,7 +38,7 @@ func (s *sender) reply(p *peer, answer any) {
 }
 
 // post sends some messages.
-func (s *sender) post(out ...letter) {
+func (s *sender) post(out ...peerMessage) {
 	for _, l := range out {
 		s.send(l.to, l.body)
 	}
@@ -46,16 +46,16 @@ func (s *sender) post(out ...letter) {
 
 // flush has the store begin to write what has changed, if that is due.
 func (s *sender) flush() {
-	if changed := s.changed(); s.disk.used && s.disk.due(s.integrity.count, changed) {
-		s.disk.begin(s.meta(), s.integrity.count)
-		s.integrity.news = false
+	if changed := s.changed(); s.disk.used && s.disk.due(s.storeCheck.participation, changed) {
+		s.disk.begin(s.meta(), s.storeCheck.participation)
+		s.storeCheck.news = false
 	}
 }
 
 // changedAtOnce is how many keys are taken from the table at a time.
 const changedAtOnce = 1 << 16
 
-// changed takes all keys that have changed from the table, and tells the subscribers.
+// changed returns the keys that have changed in the table since the last call, and tells subscribers of them.
 func (s *sender) changed() []string {
 	var keys []string
 	for more := true; more; {
@@ -66,56 +66,57 @@ func (s *sender) changed() []string {
 		if s.sweep.changed(keys) {
 			s.disk.metaChanged()
 		}
-		s.m.out.Add(Notify{Group: s.index, Keys: keys})
+		s.m.out.Add(KeysChanged{Group: s.index, Keys: keys})
 	}
 	return keys
 }
 
-// meta is what is to be remembered beside the entries, but for the number of the batch.
+// meta returns what is to be written beside the entries, without the number of the batch.
 func (s *sender) meta() Meta {
 	mark := s.sweep.mark
 	mark.Late = slices.Sorted(maps.Keys(s.sweep.late))
 	m := Meta{
 		Register: s.reg, Caught: s.caught, Promised: s.change.promised, Accepted: s.change.accepted, Value: s.change.value,
-		Confirmed: mark, Shown: s.integrity.remembered(), Behind: s.behindStore(), Restarts: s.integrity.restarts,
+		Confirmed: mark, Shown: s.storeCheck.remembered(), Behind: s.behindStore(), Restarts: s.storeCheck.restarts,
 	}
-	if s.integrity.count == older {
+	if s.storeCheck.participation == older {
 		m.Older = s.self
 	}
 	return m
 }
 
-// final is the last batch, with everything in it that may be missing.
-func (s *sender) final() Persist {
+// final returns the last batch of a node that ends, with everything in it that may be missing in the store.
+func (s *sender) final() WriteBatch {
 	m := s.meta()
-	m.Behind = s.integrity.unclean
-	return s.disk.final(m, s.integrity.count)
+	m.Behind = s.storeCheck.unclean
+	return s.disk.final(m, s.storeCheck.participation)
 }
 
 // send sends a message to a peer, with the register unless the peer is known to know it.
 func (s *sender) send(p *peer, body any) {
 	if s.reg == nil && !s.m.counted(p.node, s.cfg.Role) {
-		return // Who is not asked before a register is created must not be told that there is none.
+		// A member that is not asked when a register is created must not be told that there is none.
+		return
 	}
 	e := Envelope{
-		Group: s.index, From: s.envelopeID(), Suspended: !s.m.mayHost(), Restarts: s.integrity.restarts,
-		Agrees: s.cfg.Durable && p.compared && p.lost == 0, Body: body,
+		Group: s.index, From: s.envelopeID(), Suspended: !s.m.mayHost(), Restarts: s.storeCheck.restarts,
+		Agrees: s.cfg.Durable && p.compared && p.lostBatch == 0, Body: body,
 	}
 	if s.reg != nil {
 		e.Lineage, e.Gen, e.Sealed, e.Caught = s.reg.Lineage, s.reg.Gen, s.sealed, s.caught && !s.apart()
 		if s.misses(p) {
-			e.Register, p.told.gen, p.told.at = s.reg, s.reg.Gen, s.m.now.Mono
+			e.Register, p.registerSent.gen, p.registerSent.at = s.reg, s.reg.Gen, s.m.now.Mono
 		}
 	}
 	if !s.disk.used {
 		s.m.out.Add(machine.Send{To: p.node, Lane: laneOf(body), Message: e})
 		return
 	}
-	e.Apart, e.Older, e.Unsure = s.apart(), s.integrity.count == older, s.integrity.unclean
-	p.shown = s.disk.send(p.node, e, s.integrity.count, s.changed())
+	e.Apart, e.Older, e.Unsure = s.apart(), s.storeCheck.participation == older, s.storeCheck.unclean
+	p.shown = s.disk.send(p.node, e, s.storeCheck.participation, s.changed())
 }
 
-// answer answers a message, and sends the entries that its sender was found to lack.
+// answer answers a message, and sends its sender the entries that it was found to lack.
 func (s *sender) answer(p *peer, answer any, lacked []table.Entry) {
 	s.send(p, answer)
 	s.give(p, lacked)
@@ -140,18 +141,18 @@ func (s *sender) done(d Done) {
 		s.m.out.Add(d)
 		return
 	}
-	s.disk.answer(d, s.integrity.count, s.changed())
+	s.disk.answer(d, s.storeCheck.participation, s.changed())
 }
 
-// sendRegister tells a peer of the present register, unless it was told a moment ago.
+// sendRegister sends a peer the present register, unless that was sent within the last tick.
 func (s *sender) sendRegister(p *peer) {
-	if p.told.gen == s.gen() && s.m.now.Mono.Sub(p.told.at) < s.m.cfg.Timing.Tick {
+	if p.registerSent.gen == s.gen() && s.m.now.Mono.Sub(p.registerSent.at) < s.m.cfg.Timing.Tick {
 		return
 	}
 	s.send(p, Hello{})
 }
 
-// greet tells every replica of the sets, and who leads, of a new generation.
+// greet tells every replica of the sets, and the leader, of a new generation or of a change of this replica's state.
 func (s *sender) greet() {
 	for _, p := range s.sorted() {
 		if s.reg.In(p.id) || p.node == s.leader() {
@@ -160,8 +161,8 @@ func (s *sender) greet() {
 	}
 }
 
-// hello asks those members of which no replica is known, and tells the leader how far
-// this replica is while something changes, and of which name it is while it is in no set.
+// hello asks members for their replicas if these are not known; tells the leader how far this replica has come while
+// the register changes, and its id while it is in no set; and asks peers that may have missed the register.
 func (s *sender) hello(taken uint64) {
 	for _, of := range s.m.replicas(s.cfg.Role) {
 		p := s.nodes[of.Node]
@@ -177,17 +178,18 @@ func (s *sender) hello(taken uint64) {
 	}
 }
 
-// attempting reports whether an attempt to change the register is under way and not standing still.
+// attempting reports whether an attempt to change the register is under way, and sends what that repeats.
 func (s *sender) attempting() bool {
 	busy, again := s.change.busy()
 	s.post(again...)
 	return busy
 }
 
-// laneOf returns the lane of a message: what may be large goes where nothing small waits.
+// laneOf returns the lane of a message. Passes, whose messages may be large, have a lane on which no other message
+// waits.
 func laneOf(body any) machine.Lane {
 	switch body.(type) {
-	case Compare, Groups, AskBuckets, BucketHashes, Pull, Pulled:
+	case Compare, Groups, AskBuckets, BucketHashes, Pull, PullReply:
 		return machine.LaneBulk
 	default:
 		return machine.LaneMessage

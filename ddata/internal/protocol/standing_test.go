@@ -65,7 +65,7 @@ func TestMajoritiesAreOfThoseThatMayHost(t *testing.T) {
 	limit := 10 * time.Second
 	change := f.at(1).add(1)
 	f.at(1).command(protocol.Write{Op: 1, Change: change, Level: majority, Limit: limit})
-	f.at(1).command(protocol.Write{Op: 2, Change: change, Level: protocol.Level{Strength: protocol.Count, N: 2}, Limit: limit})
+	f.at(1).command(protocol.Write{Op: 2, Change: change, Level: protocol.Level{Name: protocol.Count, N: 2}, Limit: limit})
 	f.at(1).command(protocol.Read{Op: 3, Key: "k", Level: majority, Limit: limit})
 	answer := func(as bool) {
 		for _, body := range []any{protocol.DeltasTaken{Seq: 1}, protocol.PutTaken{Op: 1}, protocol.PutTaken{Op: 2}, protocol.Answer{Op: 3}, protocol.PutTaken{Op: 3}} {

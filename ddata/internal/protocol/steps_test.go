@@ -39,7 +39,7 @@ func (r *replica) weigh(from int, reg *protocol.Register, body any) (w weighed) 
 			switch b := s.Message.(protocol.Envelope).Body.(type) {
 			case protocol.Put:
 				w.entries += len(b.Entries)
-			case protocol.Pulled:
+			case protocol.PullReply:
 				w.entries += len(b.Entries)
 			}
 		}
@@ -68,7 +68,7 @@ func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
 	var entries []table.Entry
 	var changes []table.Change
 	var refusals []protocol.Refusal
-	var wants []protocol.Want
+	var wants []protocol.MissingEntry
 	var repeated, texts []string
 	var origins []crdt.Origin
 	var nodes []gossip.NodeID
@@ -80,7 +80,7 @@ func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
 		entries = append(entries, entry)
 		changes = append(changes, table.Change{Key: key, Type: elements, Origin: protocol.OriginOf(1), To: 1, Delta: crdt.GSet[uint64]{}.Add(7)})
 		refusals = append(refusals, protocol.Refusal{Key: key, Reason: "no"})
-		wants = append(wants, protocol.Want{Bucket: uint16(i % 2), Key: table.HashKey(key)})
+		wants = append(wants, protocol.MissingEntry{Bucket: uint16(i % 2), Key: table.HashKey(key)})
 		many.Keys = append(many.Keys, protocol.KeyHash{Key: uint64(i), Entry: 1})
 		repeated, texts = append(repeated, keys[0]), append(texts, fmt.Sprint("other-", i))
 		origins, nodes, missing = append(origins, protocol.OriginOf(gossip.UID(1000+i))), append(nodes, node(i+10)), append(missing, protocol.ReplicaID(i+1))
@@ -88,7 +88,7 @@ func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
 	r.weigh(1, reg, protocol.Put{Op: 1, Stamp: 3, Entries: entries[:held]})
 	big := changed(reg, func(r *protocol.Register) { r.Gen, r.Retired = 4, origins })
 	change := r.add(1)
-	r.command(protocol.Write{Op: 9, Change: change, Level: protocol.Level{Strength: protocol.All}, Limit: time.Minute})
+	r.command(protocol.Write{Op: 9, Change: change, Level: protocol.Level{Name: protocol.All}, Limit: time.Minute})
 	flight := mustHear[protocol.Deltas](other).Seq
 	f.run(2 * time.Second)
 	pass := mustHear[protocol.Compare](other).Pass
@@ -110,10 +110,10 @@ func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
 		protocol.PutTaken{Op: 9, Deleted: texts, Refusals: refusals},
 		protocol.Ask{Op: 1, Key: keys[0]},
 		protocol.Answer{Op: 9, Entry: &entries[0]},
-		protocol.Borrow{Op: 1, Key: keys[0]},
-		protocol.Lent{Op: 9, Stamp: 3, Entry: &entries[0], At: 1, Base: 1},
-		protocol.Commit{Op: 1, Stamp: 3, Key: keys[0], Type: elements, Delta: crdt.GSet[uint64]{}.Add(8), Level: protocol.Level{Strength: protocol.All}, Limit: time.Minute},
-		protocol.RemoveKey{Op: 2, Stamp: 3, Key: keys[1], Level: protocol.Level{Strength: protocol.All}, Limit: time.Minute},
+		protocol.EntryRequest{Op: 1, Key: keys[0]},
+		protocol.EntryReply{Op: 9, Stamp: 3, Entry: &entries[0], At: 1, Base: 1},
+		protocol.Commit{Op: 1, Stamp: 3, Key: keys[0], Type: elements, Delta: crdt.GSet[uint64]{}.Add(8), Level: protocol.Level{Name: protocol.All}, Limit: time.Minute},
+		protocol.RemoveKey{Op: 2, Stamp: 3, Key: keys[1], Level: protocol.Level{Name: protocol.All}, Limit: time.Minute},
 		protocol.Committed{Op: 9, Verdict: protocol.Confirmed, Answered: nodes, Missing: missing, Reason: reason},
 		protocol.Compare{Pass: 1, Root: 1},
 		protocol.AskBuckets{Pass: 1, Groups: all},
@@ -121,10 +121,10 @@ func TestTheLargestMessagesAreBoundedSteps(t *testing.T) {
 		protocol.Pull{Pass: 1, Buckets: []protocol.BucketSummary{many}},
 		protocol.Groups{Pass: pass, Sums: sums},
 		protocol.BucketHashes{Pass: pass, Groups: []uint8{0}, Hashes: hashes},
-		protocol.Pulled{Pass: pass, Stamp: 3, Done: []uint16{0, 1}, Entries: entries, Wants: wants},
+		protocol.PullReply{Pass: pass, Stamp: 3, Done: []uint16{0, 1}, Entries: entries, Missing: wants},
 		protocol.Sweep{Gen: 3, UpTo: 2, Retired: origins},
-		protocol.Swept{Gen: 3, Buckets: make([]table.BucketSum, most), Gone: origins},
-		protocol.Aged{Of: 2, Written: 1},
+		protocol.SweepReply{Gen: 3, Buckets: make([]table.BucketSum, most), Gone: origins},
+		protocol.OlderStore{Of: 2, Written: 1},
 		protocol.Prepare{Slot: 4, Ballot: ballot},
 		protocol.Promise{Slot: 4, Ballot: ballot, Accepted: ballot, Value: big},
 		protocol.Accept{Slot: 4, Ballot: ballot, Value: big},

@@ -19,8 +19,10 @@ import (
 // tests; then what leaves before it is written; then what a replica does that is unsure, and when
 // it ends; last what others do about it.
 
-// behind has all nodes write behind.
-func behind(r *replica) { r.behind = protocol.Behind{Interval: time.Second, Bytes: 1 << 20} }
+// transfer has all nodes write behind.
+func transfer(r *replica) {
+	r.behind = protocol.WriteBehindBounds{Interval: time.Second, Bytes: 1 << 20}
+}
 
 // unclean starts node 1 of some with the store of a node that has not ended in order.
 func unclean(t *testing.T, n int) (*fleet, *protocol.Register) {
@@ -31,12 +33,12 @@ func unclean(t *testing.T, n int) (*fleet, *protocol.Register) {
 		ids, up = append(ids, protocol.ReplicaID(i)), append(up, i)
 	}
 	reg := stable(3, ids...)
-	f := newFleet(t, n, puppets(1), onDisk, behind, func(r *replica) {
+	f := newFleet(t, n, puppets(1), onDisk, transfer, func(r *replica) {
 		if r.i == 1 {
 			r.meta = protocol.Meta{Register: reg, Caught: true, Written: batches, Behind: true, Restarts: 4}
 		}
 	})
-	require.EqualValues(t, 5, f.at(1).calls[0].Request.(protocol.Persist).Meta.Restarts, "each unclean start has a number of its own")
+	require.EqualValues(t, 5, f.at(1).calls[0].Request.(protocol.WriteBatch).Meta.Restarts, "each unclean start has a number of its own")
 	require.EqualValues(t, 1, f.at(1).Counts().Unclean)
 	require.Zero(t, f.at(1).Counts().Restored)
 	f.at(1).settled()
@@ -88,7 +90,7 @@ func TestOneWhoIsUnsureIsLikeOneWhoIsNotThere(t *testing.T) {
 		protocol.Sweep{Gen: 3, UpTo: 2},
 		protocol.Put{Op: 1, Stamp: 3},
 		protocol.Deltas{Seq: 1, Stamp: 3},
-		protocol.Borrow{Op: 1, Key: "k"},
+		protocol.EntryRequest{Op: 1, Key: "k"},
 		protocol.Ask{Op: 1, Key: "k"},
 	}
 	for _, body := range demands {
@@ -167,14 +169,14 @@ func TestTheGoneAreNotWaitedFor(t *testing.T) {
 // in the store comes first. The batch follows within the interval.
 func TestAcknowledgementsRunAhead(t *testing.T) {
 	reg := stable(3, 1, 2, 3)
-	f := newFleet(t, 3, puppets(1), onDisk, behind, func(r *replica) {
+	f := newFleet(t, 3, puppets(1), onDisk, transfer, func(r *replica) {
 		if r.i == 1 {
 			r.meta = protocol.Meta{Register: reg, Caught: true, Written: batches}
 		}
 	})
 	f.know(members(t, []int{1, 2, 3}), 1)
 	n := f.at(1)
-	first := n.calls[0].Request.(protocol.Persist)
+	first := n.calls[0].Request.(protocol.WriteBatch)
 	require.True(t, first.Meta.Behind)
 	f.at(2).speak(1, protocol.Envelope{From: 2, Lineage: reg.Lineage, Gen: reg.Gen, Agrees: true, Body: protocol.Hello{}})
 	f.at(3).speak(1, protocol.Envelope{From: 3, Lineage: reg.Lineage, Gen: reg.Gen, Agrees: true, Body: protocol.Hello{}})
@@ -190,7 +192,7 @@ func TestAcknowledgementsRunAhead(t *testing.T) {
 	require.Empty(t, n.calls, "the entry waits")
 	f.at(2).speak(1, protocol.Envelope{From: 2, Lineage: reg.Lineage, Gen: reg.Gen, Agrees: true, Body: protocol.Prepare{Slot: 4, Ballot: protocol.Ballot{Round: 9, By: 2}}})
 	require.Len(t, f.at(2).heard, 1, "a vote waits")
-	require.Len(t, n.calls[0].Request.(protocol.Persist).Entries, 1, "each batch has all that has changed")
+	require.Len(t, n.calls[0].Request.(protocol.WriteBatch).Entries, 1, "each batch has all that has changed")
 	n.settled()
 	require.Len(t, f.at(2).heard, 2)
 	f.at(2).shows(reg, protocol.Sweep{Gen: 3, UpTo: 2}, agrees)
@@ -212,7 +214,7 @@ func TestTheRestIsWritten(t *testing.T) {
 	f.at(2).shows(reg, protocol.Deltas{Seq: 1, Stamp: 3, Changes: []table.Change{change}}, sureOf(5))
 	require.Empty(t, n.calls)
 	f.run(time.Second)
-	require.Len(t, n.calls[0].Request.(protocol.Persist).Entries, 1)
+	require.Len(t, n.calls[0].Request.(protocol.WriteBatch).Entries, 1)
 	last := n.Final()
 	require.Len(t, last, 1)
 	require.False(t, last[0].Meta.Behind)
@@ -238,7 +240,7 @@ func TestAcknowledgementsWaitForAStoreThatFails(t *testing.T) {
 // counts it has heard, does not count.
 func TestAcknowledgementsOfFormerNodesDoNotCount(t *testing.T) {
 	reg := stable(3, 1, 2, 3, 4, 5)
-	f := newFleet(t, 5, puppets(1), onDisk, behind, func(r *replica) {
+	f := newFleet(t, 5, puppets(1), onDisk, transfer, func(r *replica) {
 		if r.i == 1 {
 			r.meta = protocol.Meta{Register: reg, Caught: true, Written: batches}
 		}
@@ -250,7 +252,7 @@ func TestAcknowledgementsOfFormerNodesDoNotCount(t *testing.T) {
 		f.at(i).shows(reg, protocol.Hello{}, sureOf(0))
 	}
 	change := n.add(7)
-	n.command(protocol.Write{Op: 1, Change: change, Level: protocol.Level{Strength: protocol.Majority}, Limit: time.Minute})
+	n.command(protocol.Write{Op: 1, Change: change, Level: protocol.Level{Name: protocol.Majority}, Limit: time.Minute})
 	f.at(2).shows(reg, protocol.DeltasTaken{Seq: 1}, sureOf(0))
 	f.at(3).heard = nil
 	f.at(3).speak(1, protocol.Envelope{From: 3, Lineage: reg.Lineage, Gen: reg.Gen, Agrees: true, Restarts: 1, Body: protocol.Ask{Op: 9, Key: "k"}})

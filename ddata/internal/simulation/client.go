@@ -17,27 +17,27 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The clients: work begins an operation on a random node; write, read and remove do what a
-// program's calls do there; done and borrowed go on with the machine's answer.
+// The clients: work begins an operation on a random node; write, read and remove do what the calls of a program do
+// there; done and fetched go on with the machine's answer.
 
 // operation is one call of a client.
 type operation struct {
 	key     string
 	element uint64 // For a write.
 	read    *reading
-	doomed  map[uint64]bool // For a delete.
-	takes   bool            // The write takes element out of the set.
-	had     bool            // The element was there when the update function ran.
-	began   moment
+	doomed  map[uint64]bool // For a delete: the elements that it deletes.
+	takes   bool            // For a write: it takes element out of the set.
+	had     bool            // For such a write: element was there when the update function ran.
+	began   startState
 	until   time.Duration // When the program gives the call up.
 	node    *world.Node   // Where the call was made.
 	level   protocol.Level
 }
 
 // majority is the level of most operations.
-func majority() protocol.Level { return protocol.Level{Strength: protocol.Majority} }
+func majority() protocol.Level { return protocol.Level{Name: protocol.Majority} }
 
-// clients are the programs of a world. They make operations on its nodes, and the history of what they are told.
+// clients are the programs on all nodes of a world. They note in the history what they are told.
 type clients struct {
 	World   *world.World
 	History *History
@@ -52,7 +52,7 @@ type clients struct {
 	idle                bool
 }
 
-// work begins an operation, and the next one later.
+// work begins an operation, and then another one after a while.
 func (c *clients) work() {
 	if c.idle {
 		return
@@ -104,7 +104,7 @@ func (c *clients) put(n *world.Node, key string) {
 	c.History.write(key, c.element)
 	level := majority()
 	if c.rand.IntN(10) == 0 {
-		level.Strength = protocol.Local
+		level.Name = protocol.Local
 	}
 	c.write(n, &operation{key: key, element: c.element, began: c.History.now(key), until: c.World.Now() + c.opt.Limit, level: level})
 }
@@ -155,7 +155,7 @@ func (o *operation) add(at crdt.Origin, v any) (any, error) {
 func (c *clients) write(n *world.Node, o *operation) {
 	at := c.nodes[n.ID()]
 	if !at.machine.Route(0).Here(table.BucketOf(o.key)) {
-		n.Input(protocol.Service, protocol.BorrowKey{Op: c.begin(n, o), Key: o.key, Limit: c.opt.Limit})
+		n.Input(protocol.Service, protocol.FetchEntry{Op: c.begin(n, o), Key: o.key, Limit: c.opt.Limit})
 		return
 	}
 	change, err := at.table.Update(o.key, c.typeOf(o.key), o.add)
@@ -170,7 +170,7 @@ func (c *clients) write(n *world.Node, o *operation) {
 	n.Input(protocol.Service, protocol.Write{Op: c.begin(n, o), Change: change, Stamp: route.Gen, Turn: route.Turn, Level: o.level, Limit: c.opt.Limit})
 }
 
-// failed notes a write that was not made. A deleted key is the only reason.
+// failed notes a write that the table has refused. The only reason may be that the key is deleted.
 func (c *clients) failed(o *operation, err error) {
 	c.History.unstored(o)
 	if !errors.Is(err, table.ErrDeleted) {
@@ -178,8 +178,8 @@ func (c *clients) failed(o *operation, err error) {
 	}
 }
 
-// borrowed goes on with a write through another node.
-func (c *clients) borrowed(n *world.Node, b protocol.Borrowed) {
+// fetched goes on with a write through another node.
+func (c *clients) fetched(n *world.Node, b protocol.FetchResult) {
 	o := c.ops[b.Op]
 	if o == nil {
 		return
@@ -244,13 +244,13 @@ func (c *clients) done(n *world.Node, d protocol.Done) {
 		c.returned(o, d.Entry)
 	case o.doomed != nil:
 		c.History.deleted(o.key, o.doomed, o.began)
-	case o.level.Strength == protocol.Majority:
+	case o.level.Name == protocol.Majority:
 		c.wrote(o)
 	}
 }
 
-// again makes a write again of which the machine says that nothing is stored anywhere, as [ddata.Update] does without a
-// word to the program: to the program, and so to the history, it is the same write.
+// again makes a write again if the machine says that nothing is stored anywhere. [ddata.Update] does so inside one call
+// of a program, so that for the history it is the same write.
 func (o *operation) again(c *clients, n *world.Node) {
 	if o.read != nil || o.doomed != nil {
 		return
@@ -267,8 +267,7 @@ func (o *operation) again(c *clients, n *world.Node) {
 	})
 }
 
-// wrote notes an acknowledged write. What was written to a key that was deleted meanwhile
-// is gone with it.
+// wrote notes an acknowledged write.
 func (c *clients) wrote(o *operation) {
 	if o.takes {
 		c.History.took(o.key, o.element, o.had, o.began)

@@ -22,23 +22,23 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// A world of replicas: New makes it; the members come, go, crash and are removed by the
-// methods below it; Finish says whether everything has become equal, or what is missing.
+// A world of replicas: [New] makes it; by the methods after it members join, leave, crash and are removed;
+// [Cluster.Finish] waits until all replicas have become equal, and says what is missing if they do not.
 
 // Options say what a cluster is like. A field that is zero has its default.
 type Options struct {
-	World   world.Options
-	Nodes   int           // How many nodes start. Default 3.
-	Keys    int           // How many keys clients use. Default 4.
-	Every   time.Duration // The mean time between operations. Default 30 ms.
-	Copies  int           // Replicas of each key; 0: all.
-	Durable bool
-	Lag     time.Duration // How late a node may hear of members. Default 3 s.
-	Limit   time.Duration // How long an operation may take. Default 6 s.
-	Deletes int           // Of 100 operations, how many are deletes. Default 3.
-	Sweep   time.Duration // Default 2 s.
-	Expire  time.Duration
-	Behind  protocol.Behind // Of a durable group: how far it may write behind.
+	World       world.Options
+	Nodes       int           // How many nodes start. Default 3.
+	Keys        int           // How many keys clients use. Default 4.
+	Every       time.Duration // The mean time between operations. Default 30 ms.
+	Copies      int           // Replicas of each key; 0: all.
+	Durable     bool
+	Lag         time.Duration // How late a node may hear of members. Default 3 s.
+	Limit       time.Duration // How long an operation may take. Default 6 s.
+	Deletes     int           // Of 100 operations, how many are deletes. Default 3.
+	Sweep       time.Duration // Default 2 s.
+	Expire      time.Duration
+	WriteBehind protocol.WriteBehindBounds // Of a durable group: how far it may write behind.
 }
 
 func (o Options) withDefaults() Options {
@@ -58,7 +58,7 @@ type Cluster struct {
 	History *History
 	Rescued int // How often an operator had to accept a loss.
 	Held    int // How many buckets were held back when the others went on, see Homes.
-	Late    int // How often disks came back when the loss of what they held was accepted.
+	Late    int // How often disks came back after the loss of what they held was accepted.
 	WentOn  int // How often the group went on by itself without a majority,
 	Anew    int // and how many buckets have begun anew by themselves.
 
@@ -66,7 +66,7 @@ type Cluster struct {
 	Recognised int // and how often that was recognised.
 	Restored   int // How often all disks were put back together.
 	Copied     int // How often a disk was copied for another node,
-	Refused    int // and how often a node noticed.
+	Refused    int // and how often a node noticed that.
 
 	Tails int // How often a node crashed before everything was written that it held,
 	Power int // and how often all did at once.
@@ -75,36 +75,36 @@ type Cluster struct {
 	opt           Options
 	rand          *rand.Rand
 	releases      releases
-	truth         truth
+	latest        membersState
 	members       map[gossip.NodeID]*gossip.Member
 	gone          []gossip.Tombstone
-	drained       map[gossip.NodeID]bool // Who has said that it may leave,
-	graceful      map[gossip.NodeID]bool // and who of them has left in order.
+	drained       map[gossip.NodeID]bool // The nodes that have said that they may leave,
+	graceful      map[gossip.NodeID]bool // and those of them that have left in order.
 	ups           gossip.UpNumber
 	nodes         map[gossip.NodeID]*node
 	disks         map[gossip.Address]*disk
-	chosen        map[chosenAt]*protocol.Register
-	ages          bool // Disks come back older.
-	copies, whole map[gossip.Address]copied
+	registers     map[generationID]*protocol.Register
+	diskAges      bool // Disks are put back to older states, see Older.
+	copies, whole map[gossip.Address]diskSnapshot
 	unsettled     []string // The keys with a delete under way when the disks in whole were copied.
-	copying       bool     // Disks are copied, see Copied.
-	twins         *twins
+	diskCopies    bool     // Disks are copied, see Copied.
+	copied        *copiedNodes
 	standings     standings
-	wentOn        map[chosenAt]bool // The generations that were looked at for what has gone on by itself.
-	restored      gossip.Address    // Where a node has, or is to have, an older disk that nobody has recognised yet.
-	narrowed      bool              // Writes are held by hardly a majority, see Behind.
-	failing       time.Duration     // Until when writes may be lost, since too many have crashed together.
+	wentOn        map[generationID]bool // The generations that [checkedMachine.checkWithoutMajority] has looked at.
+	restored      gossip.Address        // The address of a disk that was put back, as long as no node has recognised that.
+	bareMajority  bool                  // Writes are held by no more than a majority, see WriteBehind.
+	failing       time.Duration         // Until when writes may be lost, since too many have crashed together.
 }
 
-// node is what a world keeps of the node of a machine.
+// node is the machine of a node and what belongs to it.
 type node struct {
 	machine *protocol.Machine
 	table   *table.Table
 	replica protocol.ReplicaID
 }
 
-// chosenAt names a generation of a lineage.
-type chosenAt struct {
+// generationID names a generation of a lineage.
+type generationID struct {
 	lineage protocol.Lineage
 	gen     uint64
 }
@@ -113,7 +113,7 @@ type chosenAt struct {
 // of its world before.
 func New(opt Options, set ...func(*world.Options)) *Cluster {
 	opt = opt.withDefaults()
-	if opt.World.Scenario != "" { // It stands in the command that repeats a run.
+	if opt.World.Scenario != "" { // The command that repeats a run contains it.
 		opt.World.Scenario += fmt.Sprintf(" -nodes %d", opt.Nodes)
 	}
 	for _, f := range set {
@@ -124,14 +124,14 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		World: w, History: newHistory(opt.Expire > 0), opt: opt,
 		rand: rand.New(rand.NewPCG(opt.World.Seed, 91)), releases: drawReleases(opt.World.Seed, 2*opt.Nodes),
 		members: map[gossip.NodeID]*gossip.Member{}, nodes: map[gossip.NodeID]*node{},
-		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]copied{}, chosen: map[chosenAt]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
+		disks: map[gossip.Address]*disk{}, copies: map[gossip.Address]diskSnapshot{}, registers: map[generationID]*protocol.Register{}, drained: map[gossip.NodeID]bool{}, graceful: map[gossip.NodeID]bool{},
 	}
 	c.clients = clients{
 		World: w, History: c.History, opt: opt, rand: c.rand, nodes: c.nodes, ops: map[protocol.OpID]*operation{},
 		set: crdt.TypeOf[crdt.GSet[uint64]](), orset: crdt.TypeOf[crdt.ORSet[uint64]](), counter: crdt.TypeOf[crdt.GCounter](),
 	}
-	c.twins = &twins{Cluster: c, hears: map[gossip.NodeID]bool{}}
-	c.standings, c.wentOn = newStandings(), map[chosenAt]bool{}
+	c.copied = &copiedNodes{Cluster: c, hears: map[gossip.NodeID]bool{}}
+	c.standings, c.wentOn = newStandings(), map[generationID]bool{}
 	w.Carry(c.carry)
 	w.EndsOn(func(event any) string {
 		if s, ok := event.(component.Stopping); ok {
@@ -155,7 +155,7 @@ func Address(i int) gossip.Address {
 	return gossip.Address{Host: fmt.Sprintf("n%02d", i), Port: 7946}
 }
 
-// Join starts the i-th node, which soon is a member. If one runs there, nothing happens.
+// Join starts the i-th node, which becomes a member soon, unless it runs already.
 func (c *Cluster) Join(i int) {
 	a := Address(i)
 	if c.World.Node(a) != nil {
@@ -164,8 +164,8 @@ func (c *Cluster) Join(i int) {
 	c.World.Start(a, c.build)
 }
 
-// admits reports whether a node may become a member. The first one after a restart of the
-// whole cluster is one that remembers it: the vote on founding sees to that.
+// admits reports whether a node may become a member. After a restart of the whole cluster the first member has to be
+// one whose disk has a register: in production the vote on founding the cluster sees to that.
 func (c *Cluster) admits(at *world.Node) bool {
 	if !c.opt.Durable || c.nodes[at.ID()].machine.Register(0) != nil {
 		return true
@@ -183,15 +183,15 @@ func (c *Cluster) admits(at *world.Node) bool {
 	return true
 }
 
-// began makes a node that has just started a member soon.
-func (c *Cluster) began(at *world.Node) {
+// admitSoon makes a node that has just started a member soon.
+func (c *Cluster) admitSoon(at *world.Node) {
 	n := at.ID()
 	c.World.After(c.soon(500*time.Millisecond), func() {
 		if !at.Alive() {
 			return
 		}
 		if !c.admits(at) {
-			c.World.After(time.Second, func() { c.began(at) })
+			c.World.After(time.Second, func() { c.admitSoon(at) })
 			return
 		}
 		c.ups++
@@ -199,7 +199,7 @@ func (c *Cluster) began(at *world.Node) {
 			Node: n, Status: gossip.Up, UpNumber: c.ups, Zone: "z" + n.Address.Host[2:], Services: []uint16{uint16(protocol.Service)},
 			Protocol: gossip.ProtocolRange{Min: 1, Max: 1},
 		}
-		c.spreadTruth()
+		c.announceMembers()
 	})
 }
 
@@ -213,11 +213,11 @@ func (c *Cluster) Leave(a gossip.Address) {
 	leaving := *c.members[at.ID()]
 	leaving.Status = gossip.Leaving
 	c.members[at.ID()] = &leaving
-	c.spreadTruth()
-	c.World.After(time.Second, func() { c.left(at, 60) })
+	c.announceMembers()
+	c.World.After(time.Second, func() { c.removeLeft(at, 60) })
 }
 
-// up is how many members are up.
+// up returns how many members are up.
 func (c *Cluster) up() int {
 	n := 0
 	for _, m := range c.members { //quorate:unordered a count
@@ -228,22 +228,22 @@ func (c *Cluster) up() int {
 	return n
 }
 
-// left removes a leaving member as soon as it has said that it may go and its replica counts
+// removeLeft removes a leaving member as soon as it has said that it may go and its replica counts
 // nowhere, which is in order, or when it has waited for long and nothing is lost by it.
-func (c *Cluster) left(at *world.Node, patience int) {
+func (c *Cluster) removeLeft(at *world.Node, patience int) {
 	switch {
 	case !at.Alive():
 	case c.drained[at.ID()] && !c.counts(c.nodes[at.ID()].replica):
 		c.graceful[at.ID()] = true
 		c.Remove(at.ID())
-	case patience <= 0 && !c.twins.twinned() && c.mayLose(at):
+	case patience <= 0 && !c.copied.active() && c.mayLose(at):
 		c.Remove(at.ID())
 	default:
-		c.World.After(time.Second, func() { c.left(at, patience-1) })
+		c.World.After(time.Second, func() { c.removeLeft(at, patience-1) })
 	}
 }
 
-// counts reports whether a replica is in a set by which any node goes, or may come to go.
+// counts reports whether a replica is in a set of a register that any node knows or may come to know.
 func (c *Cluster) counts(id protocol.ReplicaID) bool {
 	for _, n := range c.World.Nodes() {
 		for _, r := range c.nodes[n.ID()].machine.Pending(0) {
@@ -262,7 +262,8 @@ func (c *Cluster) Crash(a gossip.Address) {
 	}
 }
 
-// Remove removes a member for good, as soon as it may host nothing any more. If it still runs it learns of that later.
+// Remove removes a member for good, as soon as its node may host nothing any more. A node that still runs is told
+// later.
 func (c *Cluster) Remove(n gossip.NodeID) {
 	if c.members[n] == nil {
 		return
@@ -278,7 +279,7 @@ func (c *Cluster) Remove(n gossip.NodeID) {
 	}
 	delete(c.members, n)
 	c.gone = append(c.gone, gossip.Tombstone{Node: n, RemovedAt: c.World.Wall().UnixMilli()})
-	c.spreadTruth()
+	c.announceMembers()
 }
 
 // soon draws a time below a limit.
@@ -288,8 +289,8 @@ func soon(r *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(limit)))
 }
 
-// spreadTruth lets every node hear of the present members, each at a time of its own.
-func (c *Cluster) spreadTruth() {
+// announceMembers lets every node hear of the present members, each at a time of its own.
+func (c *Cluster) announceMembers() {
 	if len(c.members) == 0 {
 		return
 	}
@@ -302,16 +303,16 @@ func (c *Cluster) spreadTruth() {
 		c.World.Fail(err)
 		return
 	}
-	c.truth = truth{c.truth.version + 1, state, maps.Clone(c.graceful)}
+	c.latest = membersState{c.latest.version + 1, state, maps.Clone(c.graceful)}
 	for _, at := range c.World.Nodes() {
-		c.tell(at, c.truth, c.soon(c.opt.Lag))
+		c.tell(at, c.latest, c.soon(c.opt.Lag))
 	}
 }
 
-func (c *Cluster) tell(at *world.Node, t truth, after time.Duration) {
+func (c *Cluster) tell(at *world.Node, t membersState, after time.Duration) {
 	c.World.After(after, func() {
 		if at.Alive() {
-			at.Input(rosterService, t)
+			at.Input(membershipService, t)
 		}
 	})
 }
@@ -325,7 +326,7 @@ func (c *Cluster) sortedMembers() []gossip.NodeID {
 	return all
 }
 
-// timing is that of production, but for what a test would have to wait for.
+// timing returns the intervals of production, with shorter ones where a run would have to wait for long.
 func (c *Cluster) timing() protocol.Timing {
 	t := protocol.DefaultTiming()
 	t.Sweep, t.Gather, t.Store = c.opt.Sweep, 4*time.Second, 2*time.Second
@@ -336,7 +337,7 @@ func (c *Cluster) timing() protocol.Timing {
 func (c *Cluster) build(env world.Env) []machine.Component {
 	n := &node{replica: protocol.ReplicaID(env.Self.UID)}
 	n.table = table.New(table.Config{Self: protocol.OriginOf(env.Self.UID), MaxValueBytes: 1 << 20, MaxBytes: 1 << 30})
-	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, Behind: c.opt.Behind, GoOn: true}
+	group := protocol.Group{Name: "default", Copies: c.opt.Copies, Durable: c.opt.Durable, Table: n.table, ExpireAfter: c.opt.Expire, WriteBehind: c.opt.WriteBehind, GoOn: true}
 	if c.opt.Durable {
 		d := c.disk(env.Self.Address)
 		d.starts++
@@ -348,17 +349,17 @@ func (c *Cluster) build(env world.Env) []machine.Component {
 		Self: env.Self, Groups: []protocol.Group{group}, Timing: c.timing(), Bounds: protocol.DefaultBounds(), Rand: env.Rand, Standing: true,
 	})
 	c.nodes[env.Self] = n
-	if c.truth.state != nil {
-		t := c.truth
+	if c.latest.state != nil {
+		t := c.latest
 		c.World.After(time.Millisecond, func() {
 			if at := c.World.Node(env.Self.Address); at != nil && at.ID() == env.Self {
-				at.Input(rosterService, t)
+				at.Input(membershipService, t)
 			}
 		})
 	}
 	return []machine.Component{
-		{Name: "roster", Service: rosterService, Machine: &roster{self: env.Self}},
-		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &honest{Machine: n.machine, cluster: c, has: map[chosenAt]bool{}}, Codec: c.releases.codec(env.Self.Address, c.clients.set, c.clients.orset, c.clients.counter)},
+		{Name: "membership", Service: membershipService, Machine: &membership{self: env.Self}},
+		{Name: protocol.ComponentName, Service: protocol.Service, Machine: &checkedMachine{Machine: n.machine, cluster: c, caught: map[generationID]bool{}}, Codec: c.releases.codec(env.Self.Address, c.clients.set, c.clients.orset, c.clients.counter)},
 	}
 }
 
@@ -367,11 +368,11 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 	switch e := e.(type) {
 	case protocol.Done:
 		c.clients.done(n, e)
-	case protocol.Borrowed:
-		c.clients.borrowed(n, e)
+	case protocol.FetchResult:
+		c.clients.fetched(n, e)
 	case protocol.Routed:
 		c.renewed(n, e.Route.Self)
-	case protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
+	case protocol.KeysChanged, protocol.DroppedAll, protocol.Alarm, protocol.ContinuedWithoutMajority:
 	default:
 		return false
 	}
@@ -381,13 +382,13 @@ func (c *Cluster) carry(n *world.Node, _ *machine.Component, e machine.Effect) b
 // observe checks that each generation has one value.
 func (c *Cluster) observe(o world.Observation) {
 	if _, ok := o.Event.(world.Started); ok {
-		c.began(o.Node)
+		c.admitSoon(o.Node)
 	}
 	if e, ok := o.Event.(world.Ended); ok {
 		c.clients.endAt(o.Node)
 		c.World.After(3*time.Second+c.soon(6*time.Second), func() { c.Remove(o.Node.ID()) })
 		if c.opt.Durable {
-			tails{c}.ended(o.Node, e.Why == world.Crashed)
+			writeBehindCluster{c}.ended(o.Node, e.Why == world.Crashed)
 		}
 	}
 	if _, ok := o.Event.(component.Drained); ok {
@@ -396,7 +397,7 @@ func (c *Cluster) observe(o world.Observation) {
 	if a, ok := o.Event.(world.Answered); ok && a.Port == protocol.StorePort && a.Called.Err == nil && a.Called.Result == nil {
 		d := c.disk(o.Node.ID().Address)
 		d.answered = true
-		if err := c.one(d.now.meta.Register); err != nil {
+		if err := c.checkOneValue(d.now.meta.Register); err != nil {
 			c.World.Fail(err)
 		}
 	}
@@ -405,23 +406,23 @@ func (c *Cluster) observe(o world.Observation) {
 // checker looks at the machines from outside.
 type checker struct{ c *Cluster }
 
-// Stepped checks that each generation of a lineage has one value (D1). What a durable
-// replica knows counts once it is written: before, nothing of it leaves the node.
+// Stepped checks that each generation of a lineage has one value (D1). Of durable replicas it looks at what is written,
+// since nothing depends on the rest (see [Cluster.observe]).
 func (k checker) Stepped(_ *world.World, n *world.Node) error {
 	if k.c.opt.Durable {
-		return errors.Join(k.young(n), k.c.twins.oneHeard(n))
+		return errors.Join(k.checkNeverOlder(n), k.c.copied.checkHeard(n))
 	}
-	return errors.Join(k.c.standings.decides(k.c, n), k.c.one(k.c.nodes[n.ID()].machine.Register(0)))
+	return errors.Join(k.c.standings.decides(k.c, n), k.c.checkOneValue(k.c.nodes[n.ID()].machine.Register(0)))
 }
 
-// one checks that a generation has no other value than this one.
-func (c *Cluster) one(r *protocol.Register) error {
+// checkOneValue checks that a register is the only value of its generation.
+func (c *Cluster) checkOneValue(r *protocol.Register) error {
 	if r == nil {
 		return nil
 	}
-	at := chosenAt{r.Lineage, r.Gen}
-	if known := c.chosen[at]; known == nil {
-		c.chosen[at] = r
+	at := generationID{r.Lineage, r.Gen}
+	if known := c.registers[at]; known == nil {
+		c.registers[at] = r
 	} else if known != r && !known.Equal(r) {
 		return fmt.Errorf("D1: generation %d has two values: %+v and %+v", r.Gen, *known, *r)
 	}
@@ -430,18 +431,18 @@ func (c *Cluster) one(r *protocol.Register) error {
 
 // Second notes whether too many replicas have crashed together.
 func (k checker) Second(*world.World) error {
-	tails{k.c}.forgiveTails()
+	writeBehindCluster{k.c}.forgiveTails()
 	return nil
 }
 
-// Quiet stops the clients.
+// Quiet has clients begin no more operations.
 func (c *Cluster) Quiet() { c.clients.idle = true }
 
-// Finish lets the clients end, and waits until the replicas are the members, all have
-// caught up and hold the same, no tombstone is left, and no trace of a removed node.
+// Finish stops the clients, and waits until the replicas that count are those of the members, all have caught up and
+// hold the same, and neither tombstones nor updates of removed nodes are left.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	if c.opt.Durable { // What is in memory needs nobody.
+	if c.opt.Durable { // A group in memory goes on by itself.
 		c.World.After(10*time.Second, c.rescue)
 	}
 	var why error
@@ -454,12 +455,12 @@ func (c *Cluster) Finish(limit time.Duration) error {
 			why = fmt.Errorf("%w\n%s", why, c.nodes[at.ID()].machine)
 		}
 	}
-	return errors.Join(err, why, same(c))
+	return errors.Join(err, why, checkEqualValues(c))
 }
 
-// same checks that entries of a key with equal versions have equal values, as the comparison of
-// tables by their hashes takes for granted.
-func same(c *Cluster) error {
+// checkEqualValues checks that entries of a key with equal versions have equal values, on which the comparison of
+// tables by their hashes relies.
+func checkEqualValues(c *Cluster) error {
 	first := map[string][]byte{}
 	for _, at := range c.World.Nodes() {
 		n := c.nodes[at.ID()]
@@ -484,8 +485,8 @@ func same(c *Cluster) error {
 	return nil
 }
 
-// rescue accepts the loss where no winning part of the replicas is left, as an operator
-// does; what was acknowledged before counts no more.
+// rescue does what an operator does when no winning part of the replicas is left: it accepts the loss. Reads need not
+// return what was acknowledged before.
 func (c *Cluster) rescue() {
 	live := map[protocol.ReplicaID]bool{}
 	var best *world.Node
@@ -498,7 +499,7 @@ func (c *Cluster) rescue() {
 			best = n
 		}
 	}
-	c.World.After(10*time.Second, c.rescue) // It may take a while until a replica is known to have an older store.
+	c.World.After(10*time.Second, c.rescue) // It may have to be done again: older stores are recognised after a while.
 	if c.acceptHeld() || best == nil || c.nodes[best.ID()].machine.Keeps(0, func(id protocol.ReplicaID) bool { return live[id] }) {
 		return
 	}
@@ -507,7 +508,7 @@ func (c *Cluster) rescue() {
 	best.Input(protocol.Service, protocol.AcceptLoss{})
 }
 
-// settled returns what is missing until everything is at rest.
+// settled returns an error that says what is not yet as [Cluster.Finish] wants it.
 func (c *Cluster) settled() error {
 	if len(c.clients.ops) > 0 {
 		return fmt.Errorf("%d operations wait", len(c.clients.ops))
@@ -541,7 +542,8 @@ func (c *Cluster) settled() error {
 	return nil
 }
 
-// equal returns in what two replicas differ, or what one still holds that has to go.
+// equal returns an error that says in what a replica differs from the first one, or what it holds that has to be
+// dropped.
 func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
 	if c.opt.Expire > 0 && n.table.Len() > 0 {
 		return fmt.Errorf("%s still holds %d entries, which nobody has changed for long", id, n.table.Len())
@@ -567,14 +569,13 @@ func (c *Cluster) equal(n, first *node, id gossip.NodeID) error {
 	return nil
 }
 
-// mayLose reports whether every set of which a live node counts, or which is being decided,
-// keeps a winning part without a node: only then does a loss of state lose nothing. A replica
-// that has lost some of what it acknowledged is none of that part.
+// mayLose reports whether a node may lose its state without loss of data: every set that counts, or is being decided,
+// has a winning part without it, in which no replica has lost some of what it acknowledged.
 func (c *Cluster) mayLose(lost *world.Node) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
 		at := c.nodes[n.ID()]
-		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.twins.isTwin(n) && !at.machine.Unsure(0) && !isOlder(c, n) {
+		if n.ID() != lost.ID() && c.members[n.ID()] != nil && !c.copied.isCopy(n) && !at.machine.Unsure(0) && !isOlder(c, n) {
 			live[at.replica] = true
 		}
 	}

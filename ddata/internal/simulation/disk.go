@@ -15,15 +15,15 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// disk is the store at an address. It outlives the nodes there. A write that was under way
-// when its node crashed has happened or not.
+// disk is the store at an address. It outlives the nodes there. A write that was under way when the node crashed may
+// have happened or not.
 type disk struct {
 	id       protocol.ReplicaID
 	starts   int
 	old      bool // It was put back to an older state once.
 	now      content
-	before   content // What was there before the last write.
-	answered bool    // The node knows of the last write.
+	before   content // What it held before the last write.
+	answered bool    // The last write was answered.
 }
 
 // content is what a store holds. It is replaced, never changed.
@@ -32,7 +32,7 @@ type content struct {
 	entries map[string]table.Entry
 }
 
-// disk returns the disk at an address, which is empty at first.
+// disk returns the disk at an address, a new and empty one if there is none.
 func (c *Cluster) disk(a gossip.Address) *disk {
 	d := c.disks[a]
 	if d == nil {
@@ -42,7 +42,7 @@ func (c *Cluster) disk(a gossip.Address) *disk {
 	return d
 }
 
-// LoseDisk empties the disk at an address: the next replica there is another one.
+// LoseDisk removes the disk at an address: the next replica there is another one.
 func (c *Cluster) LoseDisk(a gossip.Address) { delete(c.disks, a) }
 
 // load fills the table of a starting node.
@@ -73,12 +73,12 @@ func (c *Cluster) store(n *world.Node, request any) (any, error) {
 		}
 		return d.id, nil
 	}
-	d.write(request.(protocol.Persist))
+	d.write(request.(protocol.WriteBatch))
 	return nil, nil
 }
 
 // write writes a batch.
-func (d *disk) write(p protocol.Persist) {
+func (d *disk) write(p protocol.WriteBatch) {
 	next := content{meta: p.Meta, entries: map[string]table.Entry{}}
 	if !p.Wipe {
 		maps.Copy(next.entries, d.now.entries)

@@ -10,29 +10,29 @@ import (
 	"slices"
 )
 
-// What clients did, and what must follow from it. Each element is written once, to one key,
-// so that an element of a key is a register that is written once: a history is
-// linearizable if and only if it is for each element (Herlihy and Wing 1990, theorem 1).
-// For such a register that means:
+// What clients did, and what reads must return then. Each element is written once, to one key, so that an element of a
+// key is a register that is written once; and a history is linearizable if and only if it is for each register (Herlihy
+// and Wing 1990, theorem 1). For such a register that means:
 //
 //	W  a read that began after a write was acknowledged returns the element
 //	R  a read that began after another one had returned the element returns it too
 //	T  after taking an element out of a set was acknowledged, no read that begins later
 //	   returns it
-//	C  a counter is at least the sum of what was acknowledged, and what was read, before
-//	   the read began, and at most the sum of the writes that have begun, but for those of
-//	   which the program was told that nothing is stored anywhere
-//	N  no read returns what the program was told to be stored nowhere
-//	D  neither holds once a delete of the key has begun; and after a delete was
+//	C  a read of a counter returns at least the number of writes that were acknowledged before
+//	   it began, and at least what a read returned before it began; and at most the number of
+//	   writes that have begun, without those of which the program was told that nothing is
+//	   stored anywhere
+//	N  no read returns an element of which the program was told that it is stored nowhere
+//	D  W and R do not hold once a delete of the key has begun; and after a delete was
 //	   acknowledged, no read that begins later returns an element that was written, or
 //	   seen, before that delete began
 //
-// A write is one call of a program, however often it is made inside: what the program is told must be so.
+// A write is one call of a program, however often the call makes it.
 
 // History is the record of all operations of all clients.
 type History struct {
 	keys map[string]*keyHistory
-	// forgets says that keys expire: what is missing is no fault then.
+	// forgets says that keys expire: then elements may be missing in what reads return.
 	forgets bool
 
 	Acked, Reads, Deletes, Taken, Failed, Unconfirmed, Lost int
@@ -41,9 +41,9 @@ type History struct {
 // keyHistory is what happened to one key.
 type keyHistory struct {
 	must    map[uint64]bool // Elements that every later read returns, while the key is not deleted.
-	tried   map[uint64]bool // Elements that were ever written, and not said to be stored nowhere.
+	tried   map[uint64]bool // Elements whose write has begun, and was not said to be stored nowhere.
 	gone    map[uint64]bool // Elements that no later read returns.
-	taken   map[uint64]bool // Elements that somebody has begun to take out.
+	taken   map[uint64]bool // Elements that a write has begun to take out.
 	least   uint64          // Of a counter: what every later read returns at least.
 	deletes int             // Deletes that have begun.
 	acked   uint64          // Writes that were acknowledged, since the last loss was accepted.
@@ -74,57 +74,57 @@ func (h *History) unstored(o *operation) {
 	}
 }
 
-// calm returns how many deletes of a key have begun, if all of them were acknowledged, and
-// otherwise -1: one that was not may take effect at any time.
-func (k *keyHistory) calm() int {
+// settledDeletes returns how many deletes of a key have begun if all of them were acknowledged, and otherwise -1: one
+// that was not may take effect at any time.
+func (k *keyHistory) settledDeletes() int {
 	if k.deletes != k.ended {
 		return -1
 	}
 	return k.deletes
 }
 
-// moment is what an operation on a key remembers of when it began.
-type moment struct {
-	calm   int // See keyHistory.calm.
-	losses int // How many losses had been accepted.
+// startState is what an operation remembers of its key at the time when it began.
+type startState struct {
+	settledDeletes int // See [keyHistory.settledDeletes].
+	losses         int // How many losses had been accepted.
 }
 
-// now returns what an operation remembers that begins now.
-func (h *History) now(key string) moment {
+// now returns the start state of an operation that begins now.
+func (h *History) now(key string) startState {
 	k := h.key(key)
-	return moment{k.calm(), k.losses}
+	return startState{k.settledDeletes(), k.losses}
 }
 
-// lost reports whether a loss was accepted since an operation began: what it did may be lost,
-// also when it is acknowledged only now, by answers that were on their way.
-func (k *keyHistory) lost(began moment) bool { return k.losses != began.losses }
+// lost reports whether a loss was accepted since an operation began: what it did may be lost, also if it is
+// acknowledged later, by answers that were on their way.
+func (k *keyHistory) lost(began startState) bool { return k.losses != began.losses }
 
-// wrote notes that a write was acknowledged, which began at some moment.
-func (h *History) wrote(key string, element uint64, began moment) {
+// wrote notes that a write was acknowledged, which began in a start state.
+func (h *History) wrote(key string, element uint64, began startState) {
 	h.Acked++
 	k := h.key(key)
 	if k.lost(began) {
 		return
 	}
 	k.acked++
-	if began.calm >= 0 && began.calm == k.calm() && !k.gone[element] {
+	if began.settledDeletes >= 0 && began.settledDeletes == k.settledDeletes() && !k.gone[element] {
 		k.must[element] = true
 	}
 }
 
-// reading is what a read that begins now must return, and what it must not.
+// reading is what a read must return and what it must not, as known when it began.
 type reading struct {
-	must, gone map[uint64]bool
-	deletes    int
-	calm       int
-	losses     int
-	least      uint64
+	must, gone     map[uint64]bool
+	deletes        int
+	settledDeletes int
+	losses         int
+	least          uint64
 }
 
 // read notes that a read begins.
 func (h *History) read(key string) reading {
 	k := h.key(key)
-	return reading{must: maps.Clone(k.must), gone: maps.Clone(k.gone), deletes: k.deletes, calm: k.calm(), losses: k.losses, least: max(k.acked, k.least)}
+	return reading{must: maps.Clone(k.must), gone: maps.Clone(k.gone), deletes: k.deletes, settledDeletes: k.settledDeletes(), losses: k.losses, least: max(k.acked, k.least)}
 }
 
 // returned checks what a read has returned.
@@ -152,7 +152,7 @@ func (h *History) returned(key string, r reading, elements []uint64, deleted boo
 	if deleted && len(r.must) > 0 {
 		return fmt.Errorf("D4: a read of %s returned a tombstone although no delete has begun since %d elements were there", key, len(r.must))
 	}
-	if r.calm >= 0 && r.calm == k.calm() {
+	if r.settledDeletes >= 0 && r.settledDeletes == k.settledDeletes() {
 		for e := range got { //quorate:unordered a set
 			if !k.taken[e] {
 				k.must[e] = true
@@ -191,21 +191,21 @@ func (h *History) taking(key string, r *rand.Rand) (uint64, bool) {
 	return e, true
 }
 
-// took notes that taking an element out was acknowledged, which began at some moment; had says
-// whether the replica that did it had the element.
-func (h *History) took(key string, element uint64, had bool, began moment) {
+// took notes that the write was acknowledged by which an element was taken out; had says whether the replica that made
+// it had the element.
+func (h *History) took(key string, element uint64, had bool, began startState) {
 	h.Taken++
 	if h.key(key).lost(began) {
 		return
 	}
-	// With the key the memory of the removal expires: a replica that has missed both, and
-	// changes the key at that moment, brings the element back.
+	// When the key expires, so does what replicas know of the removal: one that has missed both, and changes the key
+	// then, brings the element back.
 	if had && !h.forgets {
 		h.key(key).gone[element] = true
 	}
 }
 
-// deleting notes that a delete begins, and returns the elements that it deletes for sure.
+// deleting notes that a delete begins, and returns the elements that it deletes.
 func (h *History) deleting(key string) map[uint64]bool {
 	k := h.key(key)
 	k.deletes++
@@ -214,8 +214,8 @@ func (h *History) deleting(key string) map[uint64]bool {
 	return doomed
 }
 
-// deleted notes that a delete was acknowledged, which began at some moment.
-func (h *History) deleted(key string, doomed map[uint64]bool, began moment) {
+// deleted notes that a delete of some elements was acknowledged, which began in a start state.
+func (h *History) deleted(key string, doomed map[uint64]bool, began startState) {
 	h.Deletes++
 	k := h.key(key)
 	if k.ended++; k.lost(began) {
@@ -227,10 +227,10 @@ func (h *History) deleted(key string, doomed map[uint64]bool, began moment) {
 	}
 }
 
-// forgive forgets what must be returned: an operator has accepted that it may be lost.
+// forgive forgets what reads must return: everything acknowledged before may be lost.
 func (h *History) forgive() { h.forgiveSome(func(string) bool { return true }) }
 
-// forgiveSome does so for some keys.
+// forgiveSome is forgive for some keys.
 func (h *History) forgiveSome(of func(key string) bool) {
 	for key, k := range h.keys { //quorate:unordered each by itself
 		if !of(key) {
@@ -246,15 +246,15 @@ func (h *History) forgiveSome(of func(key string) bool) {
 // unsettled returns the keys with a delete that has begun and was not acknowledged.
 func (h *History) unsettled() (keys []string) {
 	for key, k := range h.keys { //quorate:unordered each by itself, for a set
-		if k.calm() < 0 {
+		if k.settledDeletes() < 0 {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// unsettle notes that a delete of some keys may take effect at any time from now on, although
-// it was acknowledged: the disks are those of a moment when it was under way.
+// unsettle notes that a delete of each of some keys may take effect at any time from now on, also if it was
+// acknowledged: the disks were put back to a state in which it was under way.
 func (h *History) unsettle(keys []string) {
 	for _, key := range keys {
 		h.key(key).deletes++

@@ -16,16 +16,16 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Buckets that lose their homes: Homes runs replicas of which two homes of a key end at once.
-// The others have to go on within a bound: the set changes, and keys of other buckets are
-// written. Then the homes come back with their disks, and the buckets recover by themselves; or an operator accepts the
-// loss of those buckets, and the disks come back later: what is on them of those buckets counts no more. What is in
-// memory recovers by itself in any case, also where a majority of all nodes ends.
+// Buckets that lose their homes: in [Homes] two or three homes of a key end at once. The other nodes have to go on
+// within a bound: the set of replicas changes, and keys of other buckets are written. Then the homes come back with
+// their disks, and the buckets recover by themselves; or an operator accepts the loss of those buckets, and the disks
+// come back later, when what they hold of those buckets counts no more. Groups in memory recover by themselves in any
+// case, also if a majority of all nodes ends.
 
 // homesNodes is the usual number of nodes of Homes.
 const homesNodes = 6
 
-// homesBound is within which time the others have to go on, and buckets to recover.
+// homesBound is the time within which the other nodes have to go on, and buckets have to recover.
 const homesBound = 60 * time.Second
 
 // Homes runs replicas of which some homes of a bucket end at once.
@@ -44,7 +44,7 @@ func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error
 	if o.Durable && seed%4 == 0 {
 		most = 3
 	}
-	lost := struck{c, c.strike(c.rand, most), most == 3}
+	lost := crashedHomes{c, c.crashHomes(c.rand, most), most == 3}
 	if !o.Durable && seed%3 == 0 {
 		lost.majority()
 	}
@@ -55,19 +55,19 @@ func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error
 			return c, err
 		}
 	}
-	c.mend()
+	c.repair()
 	return c, c.Finish(90 * time.Second)
 }
 
-// struck are the nodes that were ended at once, and what is expected after that.
-type struck struct {
+// crashedHomes are the nodes that were ended at once, in a cluster that has to go on without them and then to recover.
+type crashedHomes struct {
 	*Cluster
 
-	nodes []gossip.Address
-	late  bool // Their disks come back when the loss was accepted.
+	nodes     []gossip.Address
+	diskLater bool // Their disks come back after the loss was accepted.
 }
 
-// within runs the world until something holds, for as long as the bound allows.
+// within runs the world until holds returns no error, at most for homesBound. What says what is waited for.
 func (c *Cluster) within(what string, holds func() error) error {
 	var why error
 	_, err := c.World.RunUntil(homesBound, func() bool {
@@ -83,36 +83,37 @@ func (c *Cluster) within(what string, holds func() error) error {
 	return err
 }
 
-// strike ends homes of a key at once, two up to most, as there may be without the register
-// itself losing its winning part, and returns their addresses.
-func (c *Cluster) strike(r *rand.Rand, most int) []gossip.Address {
+// crashHomes ends homes of a key at once, from two up to most, and returns their addresses. It leaves a winning part of
+// the replicas that decide registers.
+func (c *Cluster) crashHomes(r *rand.Rand, most int) []gossip.Address {
 	nodes := c.World.Nodes()
 	if len(nodes) < 4 {
 		return nil
 	}
 	key := fmt.Sprintf("%s%d", growing, r.IntN(c.opt.Keys))
 	at := c.nodes[nodes[r.IntN(len(nodes))].ID()]
-	var struck []gossip.Address
+	var crashed []gossip.Address
 	for _, home := range at.machine.Route(0).Homes(table.BucketOf(key)) {
 		n := c.World.Node(home.Address)
-		if n == nil || n.ID() != home || !c.decides(append(slices.Clone(struck), home.Address)) {
+		if n == nil || n.ID() != home || !c.decides(append(slices.Clone(crashed), home.Address)) {
 			continue
 		}
-		if struck = append(struck, home.Address); len(struck) == most {
+		if crashed = append(crashed, home.Address); len(crashed) == most {
 			break
 		}
 	}
-	if len(struck) < 2 {
+	if len(crashed) < 2 {
 		return nil
 	}
-	for _, a := range struck {
+	for _, a := range crashed {
 		c.Crash(a)
 	}
-	return struck
+	return crashed
 }
 
-// majority ends further nodes at once until the register has lost its winning part. One node is left at least.
-func (c *struck) majority() {
+// majority ends further nodes at once until no winning part of the replicas is left that decide registers. At least one
+// node is left.
+func (c *crashedHomes) majority() {
 	for nodes := c.World.Nodes(); len(nodes) > 1 && c.decides(c.nodes); nodes = c.World.Nodes() {
 		a := nodes[c.rand.IntN(len(nodes))].ID().Address
 		c.nodes = append(c.nodes, a)
@@ -120,8 +121,8 @@ func (c *struck) majority() {
 	}
 }
 
-// decides reports whether the replicas that are left without some nodes are a winning part of
-// every set in use.
+// decides reports whether the replicas of members, without those at some addresses, are a winning part of every set in
+// use.
 func (c *Cluster) decides(without []gossip.Address) bool {
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
@@ -140,9 +141,8 @@ func (c *Cluster) decides(without []gossip.Address) bool {
 	return true
 }
 
-// goesOn returns what is missing until nodes are removed, and the set is that of the members
-// and rests.
-func (c struck) goesOn() error {
+// goesOn returns an error until the crashed nodes are removed, and the replicas are those of the members.
+func (c crashedHomes) goesOn() error {
 	for _, n := range c.sortedMembers() {
 		if slices.Contains(c.nodes, n.Address) {
 			return fmt.Errorf("%s is a member", n)
@@ -157,7 +157,7 @@ func (c struck) goesOn() error {
 	return nil
 }
 
-// held returns the buckets that are held back, as far as any node knows.
+// held returns the buckets that are held back according to any node.
 func (c *Cluster) held() map[int]bool {
 	all := map[int]bool{}
 	for _, n := range c.World.Nodes() {
@@ -172,8 +172,8 @@ func (c *Cluster) held() map[int]bool {
 	return all
 }
 
-// othersWrite has keys written of buckets that are not held back.
-func (c struck) othersWrite() error {
+// othersWrite waits until a key of a bucket that is not held back was written.
+func (c crashedHomes) othersWrite() error {
 	held, before := c.held(), c.History.acknowledged()
 	if c.Held = len(held); c.Held == table.Buckets { // With few nodes every bucket may have lost its homes.
 		return nil
@@ -188,15 +188,15 @@ func (c struck) othersWrite() error {
 	})
 }
 
-// recover has the homes come back, or an operator accept the loss. What is in memory recovers by itself.
-func (c struck) recover() error {
-	if c.opt.Durable && !c.late {
+// recover waits until no bucket is held back. In a durable group the homes come back, or an operator accepts the loss.
+func (c crashedHomes) recover() error {
+	if c.opt.Durable && !c.diskLater {
 		c.comeBack()
 	}
 	accepted := time.Duration(0)
 	err := c.within("buckets recover", func() error {
-		// A node that has not heard of the removal yet sees no loss: its operator tries again.
-		if now := c.World.Now(); c.late && (accepted == 0 || now-accepted > 5*time.Second) {
+		// A node that was not told of the removal yet sees no loss: its operator tries again.
+		if now := c.World.Now(); c.diskLater && (accepted == 0 || now-accepted > 5*time.Second) {
 			accepted = now
 			c.acceptHeld()
 		}
@@ -205,7 +205,7 @@ func (c struck) recover() error {
 		}
 		return nil
 	})
-	if err != nil || !c.late || len(c.nodes) == 0 {
+	if err != nil || !c.diskLater || len(c.nodes) == 0 {
 		return err
 	}
 	err = c.World.Run(c.soon(20 * time.Second)) // Clients write to the buckets that have begun anew.
@@ -215,7 +215,7 @@ func (c struck) recover() error {
 }
 
 // comeBack starts the nodes again.
-func (c struck) comeBack() {
+func (c crashedHomes) comeBack() {
 	for i := range 2 * c.opt.Nodes {
 		if slices.Contains(c.nodes, Address(i)) {
 			c.Join(i)

@@ -84,24 +84,24 @@ var mutants = []mutant{
 	},
 	{
 		name: "who may not host leads", test: "TestChaos", edits: []edit{{
-			"lead.go", "	if !l.m.mayHost() || l.m.state.EndsTogether() {", "	if !l.m.mayHost() && !mutant(NAME) || l.m.state.EndsTogether() {",
+			"proposer.go", "	if !l.m.mayHost() || l.m.state.EndsTogether() {", "	if !l.m.mayHost() && !mutant(NAME) || l.m.state.EndsTogether() {",
 		}, {
 			"change.go", " || c.attempt == nil || !c.votes() {", " || c.attempt == nil || !c.votes() && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "who may not host completes majorities", in: "protocol", test: "TestMajoritiesAreOfThoseThatMayHost", edits: []edit{{
-			"ops.go", " may && in(id) && k.stands(id) ", " may && in(id) && (k.stands(id) || mutant(NAME)) ",
+			"ops.go", " may && in(id) && k.hosts(id) ", " may && in(id) && (k.hosts(id) || mutant(NAME)) ",
 		}},
 	},
 	{
 		name: "a new replica that is gone is waited for", in: "protocol", test: "TestADeathInAJointPhaseReplacesTheNewSet", edits: []edit{{
-			"lead.go", "r.ID != l.self && l.peers[r.ID] == nil })", "r.ID != l.self && l.peers[r.ID] == nil && !mutant(NAME) })",
+			"proposer.go", "r.ID != l.self && l.peers[r.ID] == nil })", "r.ID != l.self && l.peers[r.ID] == nil && !mutant(NAME) })",
 		}},
 	},
 	{
 		name: "who comes further is not waited for", in: "protocol", test: "TestANewcomerThatIsSilentHoldsNothingUp", edits: []edit{{
-			"lead.go", "|| !l.catching()):", "|| !l.catching() || mutant(NAME)):",
+			"proposer.go", "|| !l.catching()):", "|| !l.catching() || mutant(NAME)):",
 		}},
 	},
 	{
@@ -126,7 +126,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a leaving node creates a register", in: "protocol", test: "TestALeavingNodeCreatesNoRegister", edits: []edit{{
-			"lead.go", "		case l.m.leaving():", "		case l.m.leaving() && !mutant(NAME):",
+			"proposer.go", "		case l.m.leaving():", "		case l.m.leaving() && !mutant(NAME):",
 		}},
 	},
 	{
@@ -171,19 +171,19 @@ var mutants = []mutant{
 	},
 	{
 		name: "what was kept aside is never merged", in: "protocol", test: "TestWhatIsKeptAsideIsMergedAfterCatchingUp", edits: []edit{{
-			"group.go", "	g.ops.caughtUp()\n", "	if !mutant(NAME) {\n		g.ops.caughtUp()\n	}\n",
+			"group.go", "	g.ops.transferEnded()\n", "	if !mutant(NAME) {\n		g.ops.transferEnded()\n	}\n",
 		}},
 	},
 	{
 		name: "a delete that was asked for twice is made again", in: "protocol", test: "TestADeleteThatTwoHomesWereAskedForMayBeDone", edits: []edit{{
-			"remote.go", " && !e.commits && e.asks > 1 {", " && !e.commits && e.asks > 1 && !mutant(NAME) {",
+			"remote.go", " && !e.commit && e.asks > 1 {", " && !e.commit && e.asks > 1 && !mutant(NAME) {",
 		}},
 	},
 	{
 		name: "no stamp", test: "TestChaos", edits: []edit{{
 			"ops.go", "	if !k.holds() || b.Stamp < k.reg.fence() {", "	if !k.holds() || b.Stamp < k.reg.fence() && !mutant(NAME) {",
 		}, {
-			"spread.go", "	if !s.holds() || b.Stamp < s.reg.fence() {", "	if !s.holds() || b.Stamp < s.reg.fence() && !mutant(NAME) {",
+			"propagation.go", "	if !s.holds() || b.Stamp < s.reg.fence() {", "	if !s.holds() || b.Stamp < s.reg.fence() && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -243,7 +243,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a gap passed over", in: "protocol", test: "TestAGapIsAnswered", edits: []edit{{
-			"spread.go", "		case outcome == table.Gap:\n", "		case outcome == table.Gap && !mutant(NAME):\n",
+			"propagation.go", "		case outcome == table.Gap:\n", "		case outcome == table.Gap && !mutant(NAME):\n",
 		}},
 	},
 	{
@@ -331,7 +331,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a whole copy by what its replica is afterwards", in: "protocol", test: "TestACopyIsWholeByWhatItsReplicaWas", edits: []edit{{
-			"behind.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, b.gen()) {\n",
+			"transfer.go", "	if x.whole {\n", "	if x.whole || mutant(NAME) && counts(x.peer.caught, b.gen()) {\n",
 		}},
 	},
 	{
@@ -381,7 +381,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "who is no home is given entries", in: "protocol", test: "TestOnlyHomesAreGivenWhatTheyLack", edits: []edit{{
-			"spread.go", "ok && k.home(p.id, key) {", "ok && (k.home(p.id, key) || mutant(NAME)) {",
+			"propagation.go", "ok && k.home(p.id, key) {", "ok && (k.home(p.id, key) || mutant(NAME)) {",
 		}},
 	},
 	{
@@ -443,17 +443,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "absurd registers taken over", in: "protocol", test: "TestAbsurdRegistersAreRefused", edits: []edit{{
-			"sane.go", "	return !r.Lineage.IsZero() &&", "	return mutant(NAME) || !r.Lineage.IsZero() &&",
+			"valid.go", "	return !r.Lineage.IsZero() &&", "	return mutant(NAME) || !r.Lineage.IsZero() &&",
 		}},
 	},
 	{
 		name: "nonsense handled", in: "protocol", test: "TestNonsenseIsHarmless", panics: true, edits: []edit{{
-			"sane.go", "		if of >= groupsOfBuckets ||", "		if mutant(NAME) {\n			continue\n		}\n		if of >= groupsOfBuckets ||",
+			"valid.go", "		if of >= groupsOfBuckets ||", "		if mutant(NAME) {\n			continue\n		}\n		if of >= groupsOfBuckets ||",
 		}},
 	},
 	{
 		name: "created by those who have answered", in: "protocol", test: "TestCreationNeedsEverybodysWord", edits: []edit{{
-			"lead.go", "			if p == nil || p.id == 0 || p.gen != 0 {\n				return nil\n", "			if p == nil || p.id == 0 || p.gen != 0 {\n				if mutant(NAME) {\n					continue\n				}\n				return nil\n",
+			"proposer.go", "			if p == nil || p.id == 0 || p.gen != 0 {\n				return nil\n", "			if p == nil || p.id == 0 || p.gen != 0 {\n				if mutant(NAME) {\n					continue\n				}\n				return nil\n",
 		}},
 	},
 	{
@@ -468,12 +468,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an older store is not recognised", test: "TestOlder", first: "50", edits: []edit{{
-			"integrity.go", "		beyond = of.Before\n	}\n", "		beyond = of.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
+			"storecheck.go", "		beyond = of.Before\n	}\n", "		beyond = of.Before\n	}\n	if mutant(NAME) {\n		beyond = 0\n	}\n",
 		}},
 	},
 	{
 		name: "the numbers of a copied disk judge the first one", test: "TestCopied", edits: []edit{{
-			"integrity.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
+			"storecheck.go", "	if e.Apart && e.Written == e.Loaded {", "	if e.Apart && e.Written == e.Loaded && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -483,7 +483,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica counts before others have compared", test: "TestOlder", first: "35", edits: []edit{{
-			"known.go", "bool { return k.integrity.count != yes }", "bool {\n	return k.integrity.count != yes && !(mutant(NAME) && k.integrity.count == apart && !k.integrity.unclean)\n}",
+			"known.go", "bool { return k.storeCheck.participation != takesPart }", "bool {\n	return k.storeCheck.participation != takesPart && !(mutant(NAME) && k.storeCheck.participation == apart && !k.storeCheck.unclean)\n}",
 		}},
 	},
 	{
@@ -503,12 +503,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica that does not count proposes for an operator", in: "protocol", test: "TestWhoIsOlderAcceptsNoLossOfBuckets", edits: []edit{{
-			"lead.go", "		if g.apart() {\n", "		if g.apart() && !mutant(NAME) {\n",
+			"proposer.go", "		if g.apart() {\n", "		if g.apart() && !mutant(NAME) {\n",
 		}},
 	},
 	{
 		name: "two replicas with older stores answer each other", in: "protocol", test: "TestTwoOlderStoresDoNotAnswerEachOther", edits: []edit{{
-			"received.go", "				if b, told := e.Body.(Aged); told {", "				if b, told := e.Body.(Aged); told && !mutant(NAME) {",
+			"received.go", "				if b, told := e.Body.(OlderStore); told {", "				if b, told := e.Body.(OlderStore); told && !mutant(NAME) {",
 		}},
 	},
 	{
@@ -533,12 +533,12 @@ var mutants = []mutant{
 	},
 	{
 		name: "an unsure replica answers reads", test: "TestBehind", edits: []edit{{
-			"received.go", "				return g.apart() && demands(e.Body) && ", "				_, asks := e.Body.(Ask)\n				return g.apart() && demands(e.Body) && !(mutant(NAME) && g.integrity.unclean && asks) && ",
+			"received.go", "				return g.apart() && demands(e.Body) && ", "				_, asks := e.Body.(Ask)\n				return g.apart() && demands(e.Body) && !(mutant(NAME) && g.storeCheck.unclean && asks) && ",
 		}},
 	},
 	{
 		name: "an unsure replica counts itself", test: "TestBehind", first: "36", edits: []edit{{
-			"ops.go", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && !k.apart() {", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && (!k.apart() || mutant(NAME) && k.integrity.unclean) {",
+			"ops.go", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && !k.apart() {", "	if k.holds() && k.views.bucket(o.bucket).has(k.self) && (!k.apart() || mutant(NAME) && k.storeCheck.unclean) {",
 		}},
 	},
 	{
@@ -547,7 +547,7 @@ var mutants = []mutant{
 		}, {
 			"sender.go", "// laneOf returns", "func isSweep(body any) bool {\n	_, ok := body.(Sweep)\n	return ok\n}\n\n// laneOf returns",
 		}, {
-			"received.go", "!(e.Unsure && g.integrity.count == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.integrity.count == unsure",
+			"received.go", "!(e.Unsure && g.storeCheck.participation == unsure", "!((e.Unsure || mutant(\"an unsure replica is a source\") || mutant(\"an unsure replica takes part in sweeps\")) && g.storeCheck.participation == unsure",
 		}},
 	},
 	{
@@ -555,17 +555,17 @@ var mutants = []mutant{
 	},
 	{
 		name: "a replica is sure again one copy too early", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"integrity.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
+			"storecheck.go", "	return 2*n > len(s)-1\n", "	return 2*n > len(s)-1 || mutant(NAME) && 2*(n+1) > len(s)-1\n",
 		}},
 	},
 	{
 		name: "the copy of an unsure replica counts as a sure one", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"passes.go", "e.Restarts >= s.integrity.restarts, !e.Unsure", "e.Restarts >= s.integrity.restarts, !e.Unsure || mutant(NAME)",
+			"passes.go", "e.Restarts >= s.storeCheck.restarts, !e.Unsure", "e.Restarts >= s.storeCheck.restarts, !e.Unsure || mutant(NAME)",
 		}},
 	},
 	{
 		name: "the store does not say that it is behind", in: "protocol", test: "TestAcknowledgementsRunAhead", edits: []edit{{
-			"stores.go", "bool { return k.integrity.unclean || k.cfg.Behind.Interval > 0 }", "bool {\n	return !mutant(NAME) && (k.integrity.unclean || k.cfg.Behind.Interval > 0)\n}",
+			"stores.go", "bool { return k.storeCheck.unclean || k.cfg.WriteBehind.Interval > 0 }", "bool {\n	return !mutant(NAME) && (k.storeCheck.unclean || k.cfg.WriteBehind.Interval > 0)\n}",
 		}},
 	},
 	{
@@ -575,44 +575,44 @@ var mutants = []mutant{
 	},
 	{
 		name: "acknowledgements of former nodes count", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"received.go", "return e.Restarts < g.integrity.restarts && ", "return e.Restarts < g.integrity.restarts && !mutant(NAME) && ",
+			"received.go", "return e.Restarts < g.storeCheck.restarts && ", "return e.Restarts < g.storeCheck.restarts && !mutant(NAME) && ",
 		}},
 	},
 	{
 		name: "what was acknowledged before an unclean start counts", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"received.go", "	g.ops.raised()\n", "	if !mutant(NAME) {\n		g.ops.raised()\n	}\n",
+			"received.go", "	g.ops.restartsRaised()\n", "	if !mutant(NAME) {\n		g.ops.restartsRaised()\n	}\n",
 		}},
 	},
 	{
 		name: "the number of unclean starts is not written", in: "protocol", test: "TestAcknowledgementsOfFormerNodesDoNotCount", edits: []edit{{
-			"received.go", "		g.integrity.restarts = e.Restarts\n		g.disk.metaChanged()\n", "		if g.integrity.restarts = e.Restarts; !mutant(NAME) {\n			g.disk.metaChanged()\n		}\n",
+			"received.go", "		g.storeCheck.restarts = e.Restarts\n		g.disk.metaChanged()\n", "		if g.storeCheck.restarts = e.Restarts; !mutant(NAME) {\n			g.disk.metaChanged()\n		}\n",
 		}},
 	},
 	{
 		name: "an unclean start has no number", in: "protocol", test: "TestOneWhoIsUnsureIsLikeOneWhoIsNotThere", edits: []edit{{
-			"group.go", "	if g.integrity.unclean {\n		g.m.counts.Unclean++\n", "	if g.integrity.unclean && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
+			"group.go", "	if g.storeCheck.unclean {\n		g.m.counts.Unclean++\n", "	if g.storeCheck.unclean && !mutant(NAME) {\n		g.m.counts.Unclean++\n",
 		}},
 	},
 	{
 		name: "copies count of those who have not heard of the start", in: "protocol", test: "TestAReplicaIsSureAgain", edits: []edit{{
-			"passes.go", "of.fenced, of.sure = e.Restarts >= s.integrity.restarts,", "of.fenced, of.sure = e.Restarts >= s.integrity.restarts || mutant(NAME),",
+			"passes.go", "of.fenced, of.sure = e.Restarts >= s.storeCheck.restarts,", "of.fenced, of.sure = e.Restarts >= s.storeCheck.restarts || mutant(NAME),",
 		}},
 	},
 	{
 		name: "an end in order makes an unsure replica sure", in: "protocol", test: "TestTheRestIsWritten", edits: []edit{{
-			"sender.go", "	m.Behind = s.integrity.unclean\n", "	m.Behind = s.integrity.unclean && !mutant(NAME)\n",
+			"sender.go", "	m.Behind = s.storeCheck.unclean\n", "	m.Behind = s.storeCheck.unclean && !mutant(NAME)\n",
 		}},
 	},
 	{
 		name: "those who are unsure one after the other are a majority", in: "protocol", test: "TestAMajorityThatIsUnsure", edits: []edit{{
-			"integrity.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
+			"storecheck.go", "	return took && !t.sure && t.began > at &&", "	return took && !t.sure && (t.began > at || mutant(NAME)) &&",
 		}, {
-			"integrity.go", "	return took && (t.sure || t.began > at)", "	return took && (t.sure || t.began > at || mutant(NAME))",
+			"storecheck.go", "	return took && (t.sure || t.began > at)", "	return took && (t.sure || t.began > at || mutant(NAME))",
 		}},
 	},
 	{
 		name: "the word for a sweep runs ahead of its entries", in: "protocol", test: "TestAcknowledgementsRunAhead", edits: []edit{{
-			"disk.go", "	case Swept, Promise, Accepted:\n		return false\n", "	case Swept, Promise, Accepted:\n		if !mutant(NAME) {\n			return false\n		}\n",
+			"disk.go", "	case SweepReply, Promise, Accepted:\n		return false\n", "	case SweepReply, Promise, Accepted:\n		if !mutant(NAME) {\n			return false\n		}\n",
 		}},
 	},
 }

@@ -15,28 +15,26 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Disks that come back older: backup copies one, older puts the copy back under its node, as
-// long as the promise of the protocol covers that; backupAll and restoreAll do so with all of
-// them at once, which has to work without anybody's help.
+// Disks that are put back to an older state: backup copies one, and older puts the copy back, if the protocol promises
+// to recognise that; backupAll and restoreAll do so with all disks at once, which has to work without an operator.
 
-// Older is Chaos with durable replicas whose disks are put back to older states, one at a
-// time or all together.
+// Older is [Chaos] with durable replicas whose disks are put back to older states, one at a time or all at once.
 func Older(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
 	o.World.Scenario, o.Durable = "data-older", true
 	o.World.Calls = world.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.05, Hang: 0.01, Late: 0.01}
 	c := New(o, set...)
-	c.ages = true
-	return suffer(c)
+	c.diskAges = true
+	return runChaos(c)
 }
 
-// copied is a disk as it was.
-type copied struct {
-	id  protocol.ReplicaID
-	was content
+// diskSnapshot is a disk as it was at some time.
+type diskSnapshot struct {
+	id      protocol.ReplicaID
+	content content
 }
 
-// ageFaults are the faults by which disks come back older.
+// ageFaults are the faults by which disks are put back to older states.
 func (c *Cluster) ageFaults() []world.Fault {
 	return []world.Fault{
 		{Name: "backup", Weight: 15, Inject: func(_ *world.World, r *rand.Rand) { c.backup(r) }},
@@ -53,7 +51,7 @@ func (c *Cluster) backup(r *rand.Rand) {
 		return
 	}
 	a := all[r.IntN(len(all))]
-	c.copies[a] = copied{c.disks[a].id, c.disks[a].now}
+	c.copies[a] = diskSnapshot{c.disks[a].id, c.disks[a].now}
 }
 
 // addresses returns the addresses with disks, sorted.
@@ -61,15 +59,15 @@ func (c *Cluster) addresses() []gossip.Address {
 	return slices.SortedFunc(maps.Keys(c.disks), gossip.Address.Compare)
 }
 
-// backupAll copies all disks at one moment.
+// backupAll copies all disks at the same time.
 func (c *Cluster) backupAll() {
-	c.whole, c.unsettled = map[gossip.Address]copied{}, c.History.unsettled()
+	c.whole, c.unsettled = map[gossip.Address]diskSnapshot{}, c.History.unsettled()
 	for a, d := range c.disks { //quorate:unordered each by itself
-		c.whole[a] = copied{d.id, d.now}
+		c.whole[a] = diskSnapshot{d.id, d.now}
 	}
 }
 
-// older kills a node and starts it again with the copy of its disk.
+// older crashes a node, and starts it again with a copy of its disk.
 func (c *Cluster) older(w *world.World, _ *rand.Rand) {
 	for _, n := range w.Nodes() {
 		a := n.ID().Address
@@ -79,7 +77,7 @@ func (c *Cluster) older(w *world.World, _ *rand.Rand) {
 		}
 		delete(c.copies, a)
 		c.Crash(a)
-		c.disks[a].id, c.disks[a].now, c.disks[a].old = was.id, was.was, true
+		c.disks[a].id, c.disks[a].now, c.disks[a].old = was.id, was.content, true
 		c.restored = a
 		c.Aged++
 		c.World.After(time.Second, func() { c.Join(number(a)) })
@@ -95,9 +93,9 @@ func number(a gossip.Address) (i int) {
 	return i
 }
 
-// covered reports whether a replica may come back with a copy of its disk: the others can go
-// on without it, and one that stays knows that the copy is older.
-func (c *Cluster) covered(n *world.Node, was copied) bool {
+// covered reports whether a node may be started again with a copy of its disk: the others can go on without it, and one
+// of them knows that the copy is older.
+func (c *Cluster) covered(n *world.Node, was diskSnapshot) bool {
 	id := c.nodes[n.ID()].replica
 	if c.ageing() || was.id != id || c.members[n.ID()] == nil || !c.mayLose(n) {
 		return false
@@ -105,21 +103,21 @@ func (c *Cluster) covered(n *world.Node, was copied) bool {
 	return c.remembered(n, was)
 }
 
-// remembered reports whether a member beside a node knows that a copy of its disk is older.
-func (c *Cluster) remembered(n *world.Node, was copied) bool {
+// remembered reports whether another member knows that a copy of the disk of a node is older.
+func (c *Cluster) remembered(n *world.Node, was diskSnapshot) bool {
 	for _, o := range c.World.Nodes() {
-		if m := c.members[o.ID()]; o != n && m != nil && m.Status == gossip.Up && c.nodes[o.ID()].machine.Remembers(0, was.id) > was.was.meta.Written {
+		if m := c.members[o.ID()]; o != n && m != nil && m.Status == gossip.Up && c.nodes[o.ID()].machine.Remembers(0, was.id) > was.content.meta.Written {
 			return true
 		}
 	}
 	return false
 }
 
-// ageing reports whether a replica is on its way back with an older disk, or two members claim
-// to be one replica. Until that is over nobody else fails for good: two faults at a time are more than is promised.
-func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.twins.twinned() }
+// ageing reports whether a disk was put back and not recognised yet, or two members claim to be one replica. As long as
+// that is so no other node fails for good: the protocol promises nothing for two such faults at a time.
+func (c *Cluster) ageing() bool { return c.restored != gossip.Address{} || c.copied.active() }
 
-// isOlder reports whether a replica has an older disk, also while nobody has recognised that.
+// isOlder reports whether a node has an older disk, recognised or not.
 func isOlder(c *Cluster, n *world.Node) bool {
 	return n.ID().Address == c.restored || c.nodes[n.ID()].machine.Older(0)
 }
@@ -136,8 +134,8 @@ func (c *Cluster) renewed(n *world.Node, id protocol.ReplicaID) {
 	}
 }
 
-// restoreAll kills all nodes and starts them with the copies of one moment. What was done
-// since is lost, by the will of whoever restores.
+// restoreAll crashes all nodes and starts them with copies of the same time. What was done since is lost, as whoever
+// does that intends.
 func (c *Cluster) restoreAll(w *world.World) {
 	if len(c.whole) == 0 || c.ageing() {
 		return
@@ -151,19 +149,19 @@ func (c *Cluster) restoreAll(w *world.World) {
 			c.LoseDisk(a)
 			continue
 		}
-		c.disks[a].id, c.disks[a].now, c.disks[a].old = was.id, was.was, true
+		c.disks[a].id, c.disks[a].now, c.disks[a].old = was.id, was.content, true
 		c.World.After(c.soon(time.Second), func() { c.Join(number(a)) })
 	}
 	c.whole = nil
 	clear(c.copies)
-	clear(c.chosen)
+	clear(c.registers)
 	c.History.forgive()
 	c.History.unsettle(c.unsettled)
 	c.Restored++
 }
 
-// young checks that a replica whose disk was never put back is not taken for one.
-func (k checker) young(n *world.Node) error {
+// checkNeverOlder checks that a disk that was never put back is not taken for an older one.
+func (k checker) checkNeverOlder(n *world.Node) error {
 	c := k.c
 	if c.opt.Durable && c.nodes[n.ID()].machine.Counts().Aged > 0 && !c.disks[n.ID().Address].old {
 		return fmt.Errorf("%s is said to have an older disk, which it has not", n.ID())

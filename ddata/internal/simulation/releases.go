@@ -14,14 +14,14 @@ import (
 	"github.com/quorate/quorate/machine/wire/wiretest"
 )
 
-// Two releases in one group: in one world in three, some replicas are of the release before a field. The messages of a
-// world are values, which nobody encodes; those from and to such a replica go through both codecs.
+// Two releases in one group: in one world in three, some replicas are of a release that lacks a field. Messages in a
+// world are values and are not encoded, but for those from and to such a replica.
 
 // releases are the fields that the replicas at some addresses lack.
 type releases map[gossip.Address]numbers.SparedField
 
-// drawReleases draws the fields for one seed in three, and for one of four of its addresses. The draw has a source of
-// its own, so that it changes no other draw of the seed.
+// drawReleases draws fields for one seed in three, and for one in four of its addresses. It has a source of randomness
+// of its own, so that all other draws of the seed stay as they are.
 func drawReleases(seed uint64, addresses int) releases {
 	source := rand.New(rand.NewPCG(seed, 0x2e1ea5e5))
 	if source.IntN(3) > 0 {
@@ -36,7 +36,7 @@ func drawReleases(seed uint64, addresses int) releases {
 	return all
 }
 
-// codec returns the codec of the replica at an address; nil for the present release, of which messages are not encoded.
+// codec returns the codec of the replica at an address; nil for the present release, whose messages are not encoded.
 func (r releases) codec(a gossip.Address, of ...crdt.Type) machine.Codec {
 	field, before := r[a]
 	if !before {

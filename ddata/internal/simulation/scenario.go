@@ -14,12 +14,11 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name. Each is a pure function of its seed and the number of nodes,
-// and ends when everything is equal again, or says what keeps it from that.
+// The scenarios. Each is a pure function of its seed and the number of nodes. It ends when all replicas are equal after
+// all faults, or with an error that says what is not.
 
-// Scenario is a named run: replicas to which something is done, and which then have to
-// become equal. It is a pure function of its seed and the number of nodes; the
-// functions in set change the options of its world before it begins.
+// Scenario is a run with a name: faults are injected into a cluster, whose replicas have to become equal afterwards.
+// The functions in set change the options of its world before it begins.
 type Scenario struct {
 	Name  string
 	About string
@@ -35,7 +34,7 @@ func Scenarios() []Scenario {
 		{"data-homes", "two of three homes of a bucket end at once, the others go on", homesNodes, Homes},
 		{"data-older", "the same with disks that come back older", chaosNodes, Older},
 		{"data-copied", "the same with disks that are copied for other nodes", chaosNodes, Copied},
-		{"data-behind", "the same with stores of which crashes cut the end", chaosNodes, Behind},
+		{"data-behind", "the same with stores of which crashes cut the end", chaosNodes, WriteBehind},
 	}
 }
 
@@ -44,18 +43,18 @@ const chaosNodes = 4
 
 // Chaos runs replicas under random faults while members come, go and are removed.
 func Chaos(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	return suffer(New(options(seed, nodes), set...))
+	return runChaos(New(options(seed, nodes), set...))
 }
 
-// suffer lets random faults strike replicas, and lets them recover.
-func suffer(c *Cluster) (*Cluster, error) {
+// runChaos runs a cluster under random faults for a minute, ends the faults, and waits until the replicas are equal.
+func runChaos(c *Cluster) (*Cluster, error) {
 	c.World.After(3*time.Second, func() {
 		c.World.Chaos(world.Chaos{For: 60 * time.Second, Every: 2 * time.Second, Faults: c.faults()})
 	})
 	if err := c.World.Run(65 * time.Second); err != nil {
 		return c, err
 	}
-	c.mend()
+	c.repair()
 	return c, c.Finish(90 * time.Second)
 }
 
@@ -63,7 +62,7 @@ func suffer(c *Cluster) (*Cluster, error) {
 func Expiry(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
 	o.World.Scenario, o.Expire, o.Keys = "data-expiry", 2*time.Second, 20
-	return suffer(New(o, set...))
+	return runChaos(New(o, set...))
 }
 
 // options draws what a run is like.
@@ -87,10 +86,10 @@ func options(seed uint64, nodes int) Options {
 	return o
 }
 
-// mend ends all faults, and starts what stands still.
-func (c *Cluster) mend() {
+// repair ends all faults, and starts the nodes of all disks.
+func (c *Cluster) repair() {
 	c.World.Repair()
-	c.twins.stopOne()
+	c.copied.stopOne()
 	c.World.Network().SetDelivery(world.Delivery{})
 	c.World.Strategies().Set(world.Calls{})
 	if c.opt.Durable {
@@ -102,22 +101,23 @@ func (c *Cluster) mend() {
 	}
 }
 
-// faults are the usual faults, and those of members.
+// faults are the faults of package simulation, but for those that this package makes itself, and the ones of the
+// options.
 func (c *Cluster) faults() []world.Fault {
 	usual := slices.DeleteFunc(world.Faults(), func(f world.Fault) bool {
 		return f.Name == "crash" || f.Name == "restart" || f.Name == "wall"
 	})
 	if c.opt.Copies > 0 && !c.opt.Durable {
-		usual = append(usual, world.Fault{Name: "homes", Weight: 1, Inject: func(_ *world.World, r *rand.Rand) { c.strike(r, 2) }})
+		usual = append(usual, world.Fault{Name: "homes", Weight: 1, Inject: func(_ *world.World, r *rand.Rand) { c.crashHomes(r, 2) }})
 	}
-	if c.ages {
+	if c.diskAges {
 		usual = append(usual, c.ageFaults()...)
 	}
-	if c.copying {
-		usual = append(usual, world.Fault{Name: "copy", Weight: 20, Inject: func(_ *world.World, r *rand.Rand) { c.twins.copyDisk(r) }})
+	if c.diskCopies {
+		usual = append(usual, world.Fault{Name: "copy", Weight: 20, Inject: func(_ *world.World, r *rand.Rand) { c.copied.copyDisk(r) }})
 	}
-	if c.opt.Behind.Interval > 0 {
-		usual = append(usual, tails{c}.faults()...)
+	if c.opt.WriteBehind.Interval > 0 {
+		usual = append(usual, writeBehindCluster{c}.faults()...)
 	}
 	return slices.Concat(usual, []world.Fault{
 		{Name: "lose-type", Weight: 3, Inject: loseType},
@@ -145,12 +145,12 @@ func (c *Cluster) crashOne(w *world.World, r *rand.Rand) {
 	}
 	if n := nodes[r.IntN(len(nodes))]; c.ageing() {
 		return
-	} else if c.opt.Durable && c.opt.Behind.Interval == 0 || c.mayLose(n) {
+	} else if c.opt.Durable && c.opt.WriteBehind.Interval == 0 || c.mayLose(n) {
 		c.Crash(n.ID().Address)
 	}
 }
 
-// removeOne removes a node that still runs, as when it was downed behind a cut.
+// removeOne removes a member whose node still runs, such as one that was downed while it could not be reached.
 func (c *Cluster) removeOne(n *world.Node) {
 	if c.mayLose(n) && !c.ageing() {
 		c.Remove(n.ID())
@@ -171,7 +171,7 @@ func pause(w *world.World, r *rand.Rand) {
 	}
 }
 
-// loseType loses every message with one sort of content for a while.
+// loseType loses every message with a body of one type for a while.
 func loseType(w *world.World, r *rand.Rand) {
 	bodies := []any{
 		protocol.Hello{},
@@ -189,11 +189,11 @@ func loseType(w *world.World, r *rand.Rand) {
 		protocol.Groups{},
 		protocol.BucketHashes{},
 		protocol.Pull{},
-		protocol.Pulled{},
+		protocol.PullReply{},
 		protocol.Sweep{},
-		protocol.Swept{},
-		protocol.Borrow{},
-		protocol.Lent{},
+		protocol.SweepReply{},
+		protocol.EntryRequest{},
+		protocol.EntryReply{},
 		protocol.Commit{},
 		protocol.Committed{},
 	}

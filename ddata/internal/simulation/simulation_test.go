@@ -174,7 +174,7 @@ func TestBehind(t *testing.T) {
 	b := within(t, 3)
 	var tails, power, acked int
 	for seed := range b.Seeds {
-		c, err := simulation.Behind(seed, 3+int(seed%5))
+		c, err := simulation.WriteBehind(seed, 3+int(seed%5))
 		simulationtest.RequireRun(t, seed, err)
 		b.Count(c.World)
 		tails, power, acked = tails+c.Tails, power+c.Power, acked+c.History.Acked

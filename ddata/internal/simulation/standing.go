@@ -13,11 +13,11 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// standings are what members have of the membership beside the list of members: up to when their nodes may host. A
-// member that is to be removed is not told any more, and removed when its standing has ended by any clock.
+// standings are up to when the nodes of members may host, of which membership tells them. A member that is to be
+// removed is not told any more, and is removed when its standing has ended by any clock.
 type standings struct {
 	until  map[gossip.NodeID]machine.Instant // By the clock of the node.
-	doomed map[gossip.NodeID]bool
+	doomed map[gossip.NodeID]bool            // The members that are to be removed. // The members that are to be removed.            // The members that are to be removed.
 }
 
 const (
@@ -34,16 +34,16 @@ func (s *standings) renew(c *Cluster) {
 	for _, at := range c.World.Nodes() {
 		if n := at.ID(); c.members[n] != nil && !s.doomed[n] && !at.Frozen() {
 			s.until[n] = at.Now().Mono.Add(standingLasts)
-			at.Input(rosterService, component.Standing{Until: s.until[n]})
+			at.Input(membershipService, component.Standing{Until: s.until[n]})
 		}
 	}
 	c.World.After(time.Second, func() { s.renew(c) })
 }
 
-// decides reports an error if a generation is first known to a node that may not host: nobody else has decided it.
+// decides returns an error if the first node that knows a generation may not host: that node has decided it.
 func (s *standings) decides(c *Cluster, n *world.Node) error {
 	r := c.nodes[n.ID()].machine.Register(0)
-	if r == nil || r.Gen == 1 || c.chosen[chosenAt{r.Lineage, r.Gen}] != nil || n.Now().Mono <= s.until[n.ID()] {
+	if r == nil || r.Gen == 1 || c.registers[generationID{r.Lineage, r.Gen}] != nil || n.Now().Mono <= s.until[n.ID()] {
 		return nil
 	}
 	return fmt.Errorf("D10: generation %d was decided at %s, which may not host", r.Gen, n.ID())

@@ -12,9 +12,8 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// Where entries are kept: a cell for each key, a bucket for each 4,096th part of the keys. The
-// only way to change a cell is bucket.set or, for the next update of one origin, bucket.next,
-// which keep the sums of the bucket true: the hash, and that of each owner.
+// Where entries are kept: a cell for each key, in one of 4,096 buckets. A cell is changed only by [Table.set] or by a
+// local update, which also update the sums of the bucket: its hash, and that of each owner.
 
 // cell is a key with its image. All fields are guarded by the bucket's mutex. There may
 // be a million cells, so what is rare is behind a pointer.
@@ -50,7 +49,7 @@ func (m *image) bytes(key string) int64 {
 	return int64(cellBytes + len(key) + m.size + versionBytes*(len(m.versions)+len(m.floor)))
 }
 
-// image returns what the cell says of its key; a nil cell says that there is nothing.
+// image returns the image of the key of a cell; a nil cell is a key that is not there.
 func (c *cell) image() image {
 	if c == nil {
 		return image{}

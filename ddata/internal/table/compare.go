@@ -55,8 +55,8 @@ func (all buckets) Summaries(bucket int) []Summary {
 	return some
 }
 
-// SetTick says what time it is, in a unit of the caller. Entries that change from now on have
-// changed at this tick, by which [Table.Idle] finds those that have not changed for long.
+// SetTick sets the time, in a unit of the caller. Entries that change from now on have changed at this tick, by which
+// [Table.Idle] finds those that have not changed for long.
 func (t *Table) SetTick(now uint32) { t.tick.Store(now) }
 
 // Idle looks through the buckets from number from on, until it has seen as many entries as enough

@@ -1,9 +1,9 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package table is what one replica holds of one group of keys: for each key a value with
-// the updates that it holds, or a tombstone; the hashes by which two replicas compare what
-// they hold; and what has changed here and was not spread or stored yet.
+// Package table has the [Table] of one replica for one group of keys: for each key a value with the versions of the
+// updates in it, or a tombstone; the hashes by which two replicas compare their tables; and what has changed and was
+// not sent to others, or stored, yet.
 //
 // # Use
 //
@@ -15,17 +15,16 @@
 //
 // # Concurrency
 //
-// Get, Update, Delete, Len, Bytes, Stats and the functions may be called from any goroutine.
-// The other methods are for the one goroutine of the replica's machine, at the same time as
-// those. They wait for short critical sections only, never for an update function, nor
-// for the merge of a value by another goroutine.
+// Get, Update, Delete, Len, Bytes, Stats and the functions of the package may be called from any goroutine, also while
+// the goroutine of the replica's machine calls the other methods, which are for that one only. Those wait for short
+// critical sections, and neither for an update function nor for the merge of a value by another goroutine.
 //
 // # Guarantees
 //
 //   - T1: the value of an entry is the join of exactly the updates that its Versions mean.
 //   - T2: tables that exchange entries and changes, in any order, lost or twice, are equal
 //     when they have exchanged everything, and no update that is beyond every Floor is lost.
-//   - T3: equal hashes mean equal entries, but for one of 2^64 unequal ones.
+//   - T3: entries with equal hashes are equal, but for a probability of 2^-64.
 //   - T4: a sweep drops exactly the tombstones that were confirmed for it.
 //   - T5: with the same calls in the same order everything that is returned is the same,
 //     in the same order.

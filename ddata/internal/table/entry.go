@@ -5,10 +5,10 @@ package table
 
 import "github.com/quorate/quorate/ddata/crdt"
 
-// What a table holds of a key (Entry), what is told of one update (Change), and how
-// a table takes either of them (Outcome).
+// What a table holds of a key ([Entry]), updates of a key ([Change]), and the results of adding either to a table
+// ([Outcome]).
 
-// State says what has become of a key.
+// State is the state of a key.
 type State uint8
 
 // The states of a key.
@@ -17,8 +17,8 @@ const (
 	Live State = iota + 1
 	// Deleted: the key was deleted, and no update counts until the tombstone is swept.
 	Deleted
-	// Expired: the value was let go of, with all updates that the Floor means. The next
-	// update makes the key live again and begins with the zero value.
+	// Expired: the value was dropped, with all updates that the Floor means. The next update makes the key live again,
+	// and begins with the zero value.
 	Expired
 )
 
@@ -44,8 +44,7 @@ func (s State) String() string {
 //	Expired  set   nil    nil               what expired               set
 type Entry struct {
 	Key string
-	// Type is the type of the value. A deleted key has none, since a key may be deleted
-	// by who does not know it.
+	// Type is the type of the value. A deleted key has none, since a node may delete a key whose type it does not know.
 	Type crdt.Type
 	// Value is the join of exactly the updates that Versions means, settled.
 	Value    any
@@ -72,7 +71,7 @@ type Change struct {
 	Whole bool
 }
 
-// Outcome says how a table has taken what another replica holds.
+// Outcome is the result of adding an entry or a change of another replica to a table.
 type Outcome uint8
 
 // The outcomes.

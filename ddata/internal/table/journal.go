@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// What has happened in a table and was not taken out of it: local updates that
-// have to be spread (pending), and keys of which subscribers and the disk have to hear. Both
-// are queues with each key at most once, so they are bounded by the keys of the table.
+// What has changed in a table and was not taken out yet: local updates that have to be sent to other replicas
+// ([pending]), and keys that have changed, for subscribers and the store. Both are queues with each key at most once,
+// so that the keys of the table bound them.
 
 // journal are the two queues.
 type journal struct {
@@ -89,8 +89,7 @@ type pending struct {
 	from, to uint64
 	// deltas are to be merged, in this order, all of them by whoever takes the record.
 	deltas []delta
-	// dead says that the updates are not to be spread: the key has expired, was deleted
-	// or dropped.
+	// dead says that the updates are not to be sent: the key has expired, or was deleted or dropped.
 	dead bool
 }
 

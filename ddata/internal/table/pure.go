@@ -5,7 +5,7 @@ package table
 
 import "fmt"
 
-// What can be said of entries without a table.
+// Functions of entries, without a table.
 
 // Merge returns the join of two entries of one key, as a table makes it. The error is a
 // *[TypeError], or wraps [ErrKey] or [ErrValue].

@@ -3,7 +3,8 @@
 
 package table
 
-// What has changed in the table and was not taken out of its journal yet.
+// Taking what has changed out of the journal of the table: local updates, to be sent to other replicas
+// ([Table.Pending]), and changed keys, for subscribers and the store ([Table.Changed]).
 
 // Pending returns local updates that were not returned before: one change a key, in the
 // order in which the keys were changed first. It ends with the change that reaches the
@@ -63,7 +64,7 @@ func (t *Table) Changed(limit int) []string {
 	return keys
 }
 
-// noticed reports whether a key has changed since it was returned last, and forgets that.
+// noticed reports whether a key has changed since it was returned last, and counts it as returned.
 func (all buckets) noticed(key string) bool {
 	b := &all[BucketOf(key)]
 	b.mu.Lock()

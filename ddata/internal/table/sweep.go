@@ -10,11 +10,10 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// What a table lets go of: tombstones, once all replicas have confirmed that they hold the same
-// (Tombstones, Confirm, Sweep); what it knows of owners that are no more (Origins,
-// OriginHash, Sweep); and everything, or a bucket, when this replica is no home of it (Wipe,
-// Drop). Afterwards the counting of updates begins under a life that was never used, so
-// that a floor or a copy that has survived somewhere covers nothing new.
+// What a table drops: tombstones, once all replicas have confirmed that they hold the same (Tombstones, Confirm,
+// Sweep); the updates of owners that are gone, which are folded (Origins, OriginHash, Sweep); and everything, or a
+// bucket, when this replica is no home of it any more (Wipe, Drop). Afterwards updates are counted under a life that
+// was never used, so that no floor and no copy that is left somewhere covers new ones.
 
 // Tombstones returns how many tombstones there are with a stamp of at most upTo, and a
 // hash of their keys.
@@ -54,7 +53,7 @@ func (b *bucket) confirm(gen, upTo uint64) (hash uint64) {
 	return hash
 }
 
-// Confirmed reports whether Confirm returned that hash for that generation in its last call.
+// Confirmed reports whether the last call of Confirm was for this generation, and returned this hash.
 func (t *Table) Confirmed(gen, hash uint64) bool {
 	t.tombs.mu.Lock()
 	defer t.tombs.mu.Unlock()
@@ -89,15 +88,15 @@ func (t *Table) sweep(b *bucket, gen uint64, gone func(crdt.Origin) bool) {
 		c := b.cells[key]
 		switch {
 		case c.state != Live && gen != 0 && c.tomb.mark == gen:
-			t.bury(b, c)
+			t.dropTombstone(b, c)
 		case fold:
 			t.fold(b, c, gone)
 		}
 	}
 }
 
-// bury drops the cell of a tombstone.
-func (t *Table) bury(b *bucket, c *cell) {
+// dropTombstone drops the cell of a tombstone.
+func (t *Table) dropTombstone(b *bucket, c *cell) {
 	// What expired was counted under lives of which a floor may survive elsewhere.
 	if life, _, has := lastLife(t.self, c.floor()); has {
 		b.fresh = max(b.fresh, life+1)
@@ -140,9 +139,8 @@ func (all buckets) Origins() []crdt.Origin {
 	return slices.Sorted(maps.Keys(owners))
 }
 
-// OriginHash returns a hash of what is held of some owners: equal on two replicas if they
-// hold the same updates of them. It is kept up to date by bucket, and looks at all
-// buckets, which takes some 100 µs.
+// OriginHash returns a hash of the updates of some owners: two replicas that hold the same updates of them have equal
+// ones. It looks at a sum in each bucket, which takes some 100 µs.
 func (all buckets) OriginHash(owners []crdt.Origin) uint64 {
 	asked := make(map[crdt.Origin]bool, len(owners))
 	for _, o := range owners {
@@ -162,8 +160,8 @@ func (all buckets) OriginHash(owners []crdt.Origin) uint64 {
 	return hash
 }
 
-// Wipes returns how often the table was made empty. It rises before the first entry goes: who finds a key gone
-// and the number as it was knows that the key is gone by itself.
+// Wipes returns how often the table was made empty. It rises before the first entry is dropped: if a key is gone and
+// the number is unchanged, the key was not dropped by that.
 func (t *Table) Wipes() uint64 { return t.wipes.Load() }
 
 // Wipe makes the table empty. Nothing of what was there is returned by Pending or Changed.
@@ -202,8 +200,8 @@ func (t *Table) empty(b *bucket) {
 	b.fresh, b.least = last+1, last+1
 }
 
-// BucketSum is what a bucket has for a sweep: the hash of its marked tombstones, and that of
-// what it holds of some owners.
+// BucketSum are the hashes of a bucket for a sweep: that of its marked tombstones, and that of its updates of some
+// owners.
 type BucketSum struct {
 	Bucket         uint16
 	Tombs, Origins uint64
@@ -255,7 +253,7 @@ func (all buckets) Marked(key string, gen uint64) bool {
 	return c != nil && c.state != Live && c.tomb.mark == gen
 }
 
-// Unmark takes the mark of a tombstone back.
+// Unmark removes the mark of a tombstone.
 func (t *Table) Unmark(key string) {
 	b := &t.buckets[BucketOf(key)]
 	b.mu.Lock()

@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// The table and what is asked of it without changing anything. The other methods are in
-// update.go (local changes), take.go (what comes from others), spread.go (what has
-// changed), compare.go (hashes) and sweep.go (what is let go of); kinds.go calls the types.
+// The table, and the methods that only read. The others are in update.go (local changes), take.go (entries and changes
+// of other replicas), spread.go (what has changed), compare.go (hashes) and sweep.go (dropping); kinds.go calls the
+// types.
 
 // Buckets is into how many buckets the keys of a group are divided.
 const Buckets = 4096
@@ -22,7 +22,7 @@ const Buckets = 4096
 // MaxKey is the greatest length of a key in bytes.
 const MaxKey = 1024
 
-// Config says what a table is for.
+// Config has the owner and the bounds of a table.
 type Config struct {
 	// Self is the origin of local updates. Its lower 44 bits name the replica (see
 	// [Owner]) and must not be zero; the upper ones are the first life, zero if nothing
@@ -130,7 +130,7 @@ func (t *Table) Stats() Stats {
 	return s
 }
 
-// checkKey returns why a key is none.
+// checkKey returns an error for a key that is not valid.
 func checkKey(key string) error {
 	switch {
 	case key == "":
@@ -143,7 +143,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// quarterMore is how far what comes from others may go above a maximum.
+// quarterMore returns the maximum for entries and changes of other replicas, by that for local updates.
 func quarterMore[N int | int64](n N) N { return n + n/4 }
 
 // tooLarge returns an error if a value has grown to a size above a maximum.
@@ -196,7 +196,7 @@ func (t *Table) set(b *bucket, keyHash uint64, key string, c *cell, next *image)
 	return c
 }
 
-// sizeOf returns the size of the value as a cell keeps it.
+// sizeOf returns the size of the value as it is kept in a cell.
 func sizeOf(m *image) uint32 { return uint32(min(m.size, math.MaxUint32)) }
 
 // next returns the tomb of a cell of which the image changes.

@@ -3,16 +3,15 @@
 
 package table
 
-// What comes from other replicas. The image of the key is read, what becomes of it is worked
-// out without the bucket's mutex, since values may be large, and then it is set if nothing
-// has changed meanwhile. Local updates of one key could go in between again and
-// again; therefore the last attempt holds the mutex.
+// How entries and changes of other replicas are added. The image of the key is read, the next image is made without the
+// mutex of the bucket, since values may be large, and then it is set if the cell has not changed meanwhile. Local
+// updates of the key could prevent that again and again; therefore the last attempt holds the mutex.
 
-// takeAttempts is how often it is tried without the mutex.
+// takeAttempts is how many attempts are made without the mutex.
 const takeAttempts = 3
 
-// Join takes in a whole entry of another replica, or one that was stored. Errors:
-// [ErrKey], *[TypeError], [ErrTooLarge], [ErrFull], [ErrValue], all with Refused.
+// Join adds a whole entry of another replica, or one that was stored. Errors: [ErrKey], *[TypeError], [ErrTooLarge],
+// [ErrFull], [ErrValue], all with Refused.
 func (t *Table) Join(e Entry) (Outcome, error) {
 	theirs, err := t.kinds.image(&e)
 	if err != nil {
@@ -27,10 +26,9 @@ func (t *Table) Join(e Entry) (Outcome, error) {
 	})
 }
 
-// Apply takes in updates of another replica, or older ones of this one. It asks for the
-// whole entry, by Gap, unless all earlier updates of the origin are there
-// (Almeida et al. 2018, definition 5: delta intervals under causal delivery). Errors: as
-// Join.
+// Apply adds updates of another replica, or older ones of this one. It returns Gap, so that the caller asks for the
+// whole entry, unless all earlier updates of the origin are there (Almeida et al. 2018, definition 5: delta intervals
+// under causal delivery). Errors: as of Join.
 func (t *Table) Apply(c Change) (Outcome, error) {
 	k, err := t.kinds.ofChange(&c)
 	if err != nil {
@@ -80,7 +78,7 @@ func (c *cell) revision() uint32 {
 	return c.rev
 }
 
-// takeOver sets an image that others have brought. The bucket is locked.
+// takeOver sets an image that was made with updates of others. The bucket is locked.
 func (t *Table) takeOver(b *bucket, keyHash uint64, key string, c *cell, mine, next *image) (Outcome, error) {
 	if err := t.replace(b, keyHash, key, c, mine, next, quarterMore(t.cfg.MaxBytes)); err != nil {
 		return Refused, err

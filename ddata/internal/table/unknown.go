@@ -12,8 +12,8 @@ import (
 // cannot read.
 var ErrUnknown = errors.New("a value that this node cannot read")
 
-// Unknown stands for the value of an entry, or the delta of a change, that came from
-// elsewhere and that this node cannot read. The Type of the entry or change is nil.
+// Unknown stands for the value of an entry, or the delta of a change, of another replica that this node cannot read.
+// The Type of the entry or change is nil.
 type Unknown struct {
 	// Name is the name of the type.
 	Name string
@@ -30,7 +30,7 @@ func (u Unknown) Reason() error {
 	return fmt.Errorf("%w: this node has no type %s", ErrUnknown, u.Name)
 }
 
-// unknown returns the reason why a value cannot be read, if it stands for one.
+// unknown returns the reason of an [Unknown], nil for any other value.
 func unknown(v any) error {
 	if u, ok := v.(Unknown); ok {
 		return u.Reason()

@@ -10,11 +10,10 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// Local changes. An update reads the cell, runs the function without the bucket's mutex, and
-// installs the join of the delta with what is there by then, which may have changed: if
-// others' updates came, the join is made again; if what the function saw is gone, by a
-// sweep, an expiry, or because the bucket was dropped, the function runs again. Deletion and
-// expiry run nothing and take the mutex alone.
+// Local changes. An update reads the cell, runs the function without the mutex of the bucket, and installs the join of
+// the delta with the value of the cell, which may have changed meanwhile: if updates of others were added, the join is
+// made again; if the value that the function saw is gone, by a sweep, an expiry, or because the bucket was dropped, the
+// function runs again. Deletion and expiry run no function, and only take the mutex.
 
 // pendingUpdate is a local update between its read and its write.
 type pendingUpdate struct {
@@ -41,15 +40,13 @@ type pendingUpdate struct {
 	joinedGuesses uint16
 }
 
-// Update changes the value of a key: it runs the function on the value, or on the zero
-// value of the type if the key is absent or expired, installs what was returned and keeps
-// the delta for Pending. The function is handed the origin in whose name it
-// changes the value; it may run more than once, and must not call Update, which could wait
-// for itself: one function runs at a time for the keys of a bucket. The numbers of the change are equal
-// if nothing has changed.
+// Update changes the value of a key: it runs the function on the value, or on the zero value of the type if the key is
+// absent or expired, installs the result, and keeps the delta for Pending. The function is passed the origin in whose
+// name it changes the value. It may run more than once, and must not call Update, which could wait for itself: one
+// function runs at a time for the keys of a bucket. The numbers of the change are equal if nothing has changed.
 //
-// What is installed is the join of the value with the delta of what was returned, so that a
-// function that returns something else than a successor of the value takes nothing away.
+// The join of the value with the delta of the result is installed, so that a function whose result is not made of the
+// value takes nothing away.
 //
 // Errors: [ErrKey], *[TypeError], [ErrDeleted], [ErrFunction], [ErrTooLarge], [ErrFull],
 // [ErrExhausted]. Nothing has changed then.
@@ -106,7 +103,7 @@ func (t *Table) read(d *pendingUpdate) error {
 	case c.kind != d.kind:
 		return typeError(d.key, c.kind.typ, d.kind.typ)
 	default:
-		d.see(c)
+		d.observe(c)
 	}
 	var ok bool
 	if d.origin, d.count, ok = b.own(t.self, c); !ok {
@@ -115,8 +112,8 @@ func (t *Table) read(d *pendingUpdate) error {
 	return nil
 }
 
-// see takes over what a cell says.
-func (d *pendingUpdate) see(c *cell) {
+// observe notes the image of a cell.
+func (d *pendingUpdate) observe(c *cell) {
 	d.cell, d.rev, d.versions, d.value, d.size, d.guesses = c, c.rev, c.versions, c.value, int(c.size), c.guesses
 }
 
@@ -139,10 +136,9 @@ func (d *pendingUpdate) run(change func(at crdt.Origin, v any) (any, error), max
 	return true, d.join(maximum)
 }
 
-// Run runs an update function on a value of a type, and returns the delta of what the
-// function has returned, false if it has changed nothing. The delta is encoded once, to see
-// that it can be: a value that cannot be sent or stored would hold up those that travel with
-// it. The errors, those of a panic included, wrap [ErrFunction].
+// Run runs an update function on a value of a type, and returns the delta of its result; made is false if it has
+// changed nothing. The delta is encoded once, to check that it can be: a value that cannot be sent or stored would hold
+// up those in the same message or batch. The errors, those of a panic included, wrap [ErrFunction].
 func Run(typ crdt.Type, at crdt.Origin, v any, change func(at crdt.Origin, v any) (any, error)) (delta any, made bool, err error) {
 	defer functionCaught(&err)
 	after, err := change(at, v)
@@ -162,7 +158,7 @@ func Run(typ crdt.Type, at crdt.Origin, v any, change func(at crdt.Origin, v any
 	return delta, true, nil
 }
 
-// scratches are buffers to encode values into that nobody reads.
+// scratches are buffers for encodings that are not used.
 //
 //nolint:gochecknoglobals // Memory that is used again, shared by all tables.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
@@ -216,7 +212,7 @@ func (t *Table) install(d *pendingUpdate) (bool, error) {
 	}
 }
 
-// reading says what has become of a cell since a draft has read it.
+// reading says how a cell has changed since an update has read it.
 type reading uint8
 
 const (
@@ -225,7 +221,7 @@ const (
 	asOther                // What was read is gone.
 )
 
-// compare says what has become of the cell that a draft has read. The bucket is locked.
+// compare says how the cell has changed that an update has read. The bucket is locked.
 func (t *Table) compare(d *pendingUpdate) (reading, *cell) {
 	c := d.bucket.cells[d.key]
 	origin, count, _ := d.bucket.own(t.self, c)
@@ -237,7 +233,7 @@ func (t *Table) compare(d *pendingUpdate) (reading, *cell) {
 	case c == nil || c.state == Deleted || c.kind != d.kind || !c.versions.Covers(d.versions):
 		return asOther, c
 	default:
-		d.see(c)
+		d.observe(c)
 		return asMore, c
 	}
 }
@@ -320,9 +316,8 @@ func (t *Table) Delete(key string, stamp uint64) (Entry, error) {
 	return next.entry(key), nil
 }
 
-// Expire lets go of the value of a live key if it holds nothing beyond what was seen, and
-// returns the tombstone; false, and nothing has changed, otherwise. What the value held
-// becomes part of the Floor.
+// Expire drops the value of a live key if it holds no updates beyond those that were seen, and returns the tombstone;
+// otherwise it returns false, and nothing has changed. The updates of the value become part of the Floor.
 func (t *Table) Expire(key string, seen Versions, stamp uint64) (Entry, bool) {
 	keyHash := HashKey(key)
 	b := &t.buckets[bucketOf(keyHash)]
@@ -355,9 +350,9 @@ func (t *Table) replace(b *bucket, keyHash uint64, key string, c *cell, before, 
 	return nil
 }
 
-// Commit makes a local update of a delta that was made elsewhere in the name of
-// [Table.OriginOf], from the entry with the hash base, zero for none. The error is
-// [ErrConflict] if the entry is another one by now, or one of those of [Table.Update].
+// Commit makes a local update of a delta that another node has made in the name of [Table.OriginOf], of the entry with
+// the hash base, zero for no entry. The error is [ErrConflict] if the entry is another one by now, or one of those of
+// [Table.Update].
 func (t *Table) Commit(key string, typ crdt.Type, base uint64, delta any) (Change, error) {
 	if err := checkKey(key); err != nil {
 		return Change{}, err

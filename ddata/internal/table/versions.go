@@ -10,20 +10,19 @@ import (
 	"github.com/quorate/quorate/ddata/crdt"
 )
 
-// First which part of an origin names its replica and which the life; then versions: how
-// many updates of each origin a value holds.
+// First origins: which bits of one name its replica, and which the life of that. Then versions: how many updates of
+// each origin a value holds.
 
-// lifeShift is where the life begins in an origin: 44 bits for the replica, drawn at
-// random by whoever names it, and 20 for its lives.
+// lifeShift is where the life begins in an origin: 44 bits name the replica, which are drawn at random, and 20 are its
+// life.
 const lifeShift = 44
 
 // maxLife is the last life that an owner can have.
 const maxLife = 1<<(64-lifeShift) - 1
 
-// Owner returns the origin without its life: the name of the replica. A replica
-// begins a new life for a key, which is an origin of its own, when the counting of its updates
-// must begin again while what it counted before may still be known elsewhere: after the key
-// has expired, was swept, or its bucket was dropped.
+// Owner returns the origin without its life, which names the replica. A replica begins a new life for a key, which is
+// another origin, when it has to count its updates from the beginning while what it counted before may still be known
+// elsewhere: after the key has expired or was swept, or its bucket was dropped.
 func Owner(o crdt.Origin) crdt.Origin { return o & (1<<lifeShift - 1) }
 
 func lifeOf(o crdt.Origin) uint64 { return uint64(o >> lifeShift) }
@@ -32,18 +31,17 @@ func originOf(owner crdt.Origin, life uint64) crdt.Origin {
 	return owner | crdt.Origin(life<<lifeShift)
 }
 
-// Version says that the first Count updates of a key by an origin are meant.
+// Version means the first Count updates of a key by an origin.
 type Version struct {
 	Origin crdt.Origin
 	Count  uint64
 }
 
-// Versions says how many updates of a key by each origin are meant. It is sorted by
-// origin, without zero counts, and immutable. Nil is none.
+// Versions means updates of a key: the first ones by each of some origins. It is sorted by origin, without zero counts,
+// and immutable. Nil is none.
 type Versions []Version
 
-// valid reports whether versions that came from elsewhere are sorted, with each origin once
-// and no zero counts.
+// valid reports whether versions of another replica are sorted, with each origin once and no zero counts.
 func (v Versions) valid() bool {
 	for i := range v {
 		if v[i].Count == 0 || i > 0 && v[i-1].Origin >= v[i].Origin {
@@ -81,8 +79,8 @@ func (v Versions) Covers(o Versions) bool {
 	return true
 }
 
-// Join returns versions that mean what either means: the maximum for each origin. It
-// returns v or o itself if that says it.
+// Join returns versions that mean the updates of both: the maximum for each origin. It returns v or o itself if that is
+// the result.
 func (v Versions) Join(o Versions) Versions {
 	switch {
 	case v.Covers(o):

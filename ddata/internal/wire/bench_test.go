@@ -34,8 +34,8 @@ func increments(n int) protocol.Deltas {
 }
 
 // counters is a list of counters to which each of some origins has added something.
-func counters(n, origins int) protocol.Pulled {
-	m := protocol.Pulled{Pass: 9, Stamp: 200, Done: []uint16{77}}
+func counters(n, origins int) protocol.PullReply {
+	m := protocol.PullReply{Pass: 9, Stamp: 200, Done: []uint16{77}}
 	for i := range n {
 		var v crdt.GCounter
 		var versions table.Versions
@@ -80,7 +80,7 @@ func TestSizes(t *testing.T) {
 
 func BenchmarkCodec(b *testing.B) {
 	for name, body := range map[string]any{
-		"deltas=64": increments(64), "pulled=1000": counters(1000, 3), "hello": protocol.Hello{}, "swept": samples()["swept"],
+		"deltas=64": increments(64), "pulled=1000": counters(1000, 3), "hello": protocol.Hello{}, "swept": samples()["sweep-reply"],
 	} {
 		message := any(usual(body))
 		encoded := encode(b, body)

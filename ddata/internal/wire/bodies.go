@@ -10,23 +10,25 @@ import (
 
 // The bodies of envelopes are a list with a row for each: its number, and the table of its fields. The tables are in
 // register.go (those that decide a register), data.go (changes, entries, reads), remote.go (what other nodes hold),
-// compare.go (passes and sweeps) and age.go (how old stores are).
+// compare.go (passes and sweeps) and storeversion.go (stores that are older than others remember).
 
-// row is a body that an envelope can have.
+// row is one of the bodies that an envelope can have.
 type row struct {
 	number wire.Number
-	// appendTo appends the body, and reports whether it is this one.
+	// appendTo appends the body if it is of the type of the row, and reports whether it is.
 	appendTo func(e *encoder, body any) bool
 	read     func(d *decoder, b []byte) (any, error)
 }
 
-// scope is what the tables of messages with values know besides the message: what it has named.
+// scope is the encoder or the decoder of the message that a table of fields is used for: it has the names of types and
+// the origins that the message has used.
 type scope struct {
 	e *encoder // Nil while a message is read.
 	d *decoder // Nil while a message is written.
 }
 
-// valued returns the row of a body with values. One that was read has to pass the check, if there is one.
+// valued returns the row of a body with values, by the table of its fields. A body that was read has to pass the
+// checks.
 func valued[T any](n wire.Number, table func(scope, *T, *wire.Codec), checks ...func(scope, *T) error) row {
 	write := func(e *encoder, m T) {
 		b, at := wire.Begin(e.b, n)
@@ -61,7 +63,7 @@ func valued[T any](n wire.Number, table func(scope, *T, *wire.Codec), checks ...
 	}
 }
 
-// plain is [valued] for a body that has no values.
+// plain is [valued] for a body without values.
 func plain[T any](n wire.Number, table func(*T, *wire.Codec), checks ...func(*T) error) row {
 	return valued(n, func(_ scope, m *T, c *wire.Codec) { table(m, c) }, func(_ scope, m *T) error {
 		for _, check := range checks {
@@ -118,12 +120,12 @@ var rows = []row{ //nolint:gochecknoglobals // A constant table.
 	plain(29, askBuckets),
 	plain(30, bucketHashes),
 	plain(31, pull),
-	valued(32, scope.pulled, scope.checkPulled),
+	valued(32, scope.pullReply, scope.checkPullReply),
 	plain(33, sweep),
-	plain(34, swept),
-	plain(35, borrow, checkBorrow),
-	valued(36, scope.lent),
-	valued(37, scope.commit, scope.checkCommit),
+	plain(34, sweepReply),
+	plain(35, entryRequest, checkEntryRequest),
+	valued(36, scope.entryReply),
+	valued(37, scope.commit, scope.readDelta),
 	plain(38, removeKey, checkRemoveKey),
 	plain(39, committed),
 	plain(16, hello),
@@ -131,7 +133,7 @@ var rows = []row{ //nolint:gochecknoglobals // A constant table.
 	plain(18, promise),
 	plain(19, accept, checkAccept),
 	plain(20, accepted),
-	plain(40, aged),
+	plain(40, olderStore),
 }
 
 // appendBody appends the body of an envelope, and reports whether it is in the list.

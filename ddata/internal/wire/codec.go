@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// An envelope is a message of protobuf: the fields of the header have numbers up to 15, and
-// exactly one field above them is the body, by the list in bodies.go.
+// An envelope is a message of protobuf: the fields of its header have numbers up to 15, and exactly one field above
+// them is the body, by the list in bodies.go.
 
 // The fields of an envelope.
 const (
@@ -29,11 +29,11 @@ const (
 	envelopeLoaded   = 8
 	envelopeWritten  = 9
 	envelopeRestarts = 10
-	envelopePart     = 15 // A part of a parcel, see [Cut].
+	envelopePart     = 15 // A part of a message that was cut, see [Cut].
 	envelopeBody     = 16 // The first number of a body.
 )
 
-// The flags of an envelope. Others are those of a later version, and ignored.
+// The flags of an envelope. Further ones are those of a later version, and are ignored.
 const (
 	flagSealed = 1 << iota
 	flagCaught
@@ -44,16 +44,15 @@ const (
 	flagSuspended
 )
 
-// ErrMalformed is what the errors of every decoder here unwrap to, unless they unwrap to
-// [ErrUnknown]. It is the error of machine/wire.
+// ErrMalformed is wrapped by every error of decoding that does not wrap [ErrUnknown]. It is the error of machine/wire.
 var ErrMalformed = wire.ErrMalformed
 
 // ErrUnknown is returned, wrapped, by [Codec.Decode] for an envelope with a body that this
 // version does not know: a newer node may send it.
 var ErrUnknown = errors.New("a body of an unknown number")
 
-// ErrForeign is returned, wrapped, by encoders for what is no message of package protocol,
-// or none that its machine makes.
+// ErrForeign is returned, wrapped, by encoders for a value that is no message of package protocol, or that its machine
+// never makes.
 var ErrForeign = errors.New("not a message of distributed data")
 
 // Types knows the types of values by their names. It is asked by several goroutines.
@@ -104,7 +103,7 @@ func (c Codec) Decode(b []byte) (any, error) {
 	return m, nil
 }
 
-// appendHeader appends what an envelope says itself.
+// appendHeader appends the fields of an envelope other than its body.
 func appendHeader(e *encoder, m *protocol.Envelope) {
 	e.uint(envelopeGroup, uint64(m.Group))
 	e.fixed(envelopeFrom, uint64(m.From))

@@ -81,46 +81,46 @@ func keyHashes(c *wire.Codec, n wire.Number, all *[]protocol.KeyHash) {
 	})
 }
 
-func (x scope) pulled(m *protocol.Pulled, c *wire.Codec) {
+func (x scope) pullReply(m *protocol.PullReply, c *wire.Codec) {
 	x.names(c)
 	wire.Uint(c, 3, &m.Pass, math.MaxUint64)
 	wire.Uint(c, 4, &m.Stamp, math.MaxUint64)
 	wire.Uints(c, 5, &m.Done, table.Buckets-1, math.MaxInt)
 	x.entries(c, 6, &m.Entries)
-	w := x.wants(m)
+	w := x.missing(m)
 	wire.Uints(c, 7, &w.buckets, table.Buckets-1, math.MaxInt)
 	wire.Fixeds(c, 8, &w.keys, math.MaxInt)
 }
 
-// wants are the columns of the list of entries that a replica lacks.
-type wants struct {
+// missingEntries are the columns of [protocol.PullReply.Missing], which are lists of their own on the wire.
+type missingEntries struct {
 	buckets []uint16
 	keys    []uint64
 }
 
-// wants returns the columns of the list, or where they are read.
-func (x scope) wants(m *protocol.Pulled) *wants {
+// missing returns the columns to write, or those into which they are read.
+func (x scope) missing(m *protocol.PullReply) *missingEntries {
 	if x.d != nil {
-		return &x.d.wants
+		return &x.d.missing
 	}
-	w := &wants{make([]uint16, len(m.Wants)), make([]uint64, len(m.Wants))}
-	for i, of := range m.Wants {
+	w := &missingEntries{make([]uint16, len(m.Missing)), make([]uint64, len(m.Missing))}
+	for i, of := range m.Missing {
 		w.buckets[i], w.keys[i] = of.Bucket, of.Key
 	}
 	return w
 }
 
-// checkPulled makes a list of the columns of wants.
-func (x scope) checkPulled(m *protocol.Pulled) error {
-	w := &x.d.wants
+// checkPullReply puts the columns that were read together into the list of missing entries.
+func (x scope) checkPullReply(m *protocol.PullReply) error {
+	w := &x.d.missing
 	if len(w.buckets) != len(w.keys) {
 		return wire.Malformed("%d buckets of %d keys that are wanted", len(w.buckets), len(w.keys))
 	}
 	if len(w.keys) > 0 {
-		m.Wants = make([]protocol.Want, len(w.keys))
+		m.Missing = make([]protocol.MissingEntry, len(w.keys))
 	}
 	for i := range w.keys {
-		m.Wants[i] = protocol.Want{Bucket: w.buckets[i], Key: w.keys[i]}
+		m.Missing[i] = protocol.MissingEntry{Bucket: w.buckets[i], Key: w.keys[i]}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func sweep(m *protocol.Sweep, c *wire.Codec) {
 	wire.Fixeds(c, 3, &m.Retired, math.MaxInt)
 }
 
-func swept(m *protocol.Swept, c *wire.Codec) {
+func sweepReply(m *protocol.SweepReply, c *wire.Codec) {
 	wire.Uint(c, 1, &m.Gen, math.MaxUint64)
 	wire.Fixed(c, 2, &m.Tombs)
 	wire.Fixed(c, 3, &m.Origins)
@@ -142,7 +142,8 @@ func swept(m *protocol.Swept, c *wire.Codec) {
 	wire.Fixeds(c, 8, &m.Gone, math.MaxInt)
 }
 
-// bucketSums is a row with three numbers of eight bytes for each bucket: its own and its two sums. They are in order.
+// bucketSums is a row with three numbers of eight bytes for each bucket: its own number and its two sums. Buckets are
+// in ascending order.
 func bucketSums(c *wire.Codec, n wire.Number, all *[]table.BucketSum) {
 	var numbers []uint64
 	if !c.Reading() {

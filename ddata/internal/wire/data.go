@@ -10,9 +10,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The messages with changes and entries, and those that answer them. The first two fields
-// of those with values are the names, see names.go. Changes are the most frequent of all,
-// and written by hand.
+// The tables of the messages with changes and entries, and of the answers to them. The first two fields of messages
+// with values are names, see names.go. Changes are the most frequent of all, and are encoded by hand.
 
 // MaxReason is the greatest length of the text of a refusal in bytes. Longer ones are cut.
 const MaxReason = 512
@@ -44,7 +43,7 @@ func setDeltas(d *decoder, m *protocol.Deltas, f *wire.Field) error {
 			return err
 		}
 		x, err := d.change(b)
-		m.Changes = append(grown(d, m.Changes, f), x)
+		m.Changes = append(withRoom(d, m.Changes, f), x)
 		return err
 	}
 	return d.name(f)
@@ -123,7 +122,7 @@ func ask(m *protocol.Ask, c *wire.Codec) {
 	wire.Fixed(c, 3, &m.Hash)
 }
 
-func checkAsk(m *protocol.Ask) error { return present(m.Key) }
+func checkAsk(m *protocol.Ask) error { return requireKey(m.Key) }
 
 func (x scope) answer(m *protocol.Answer, c *wire.Codec) {
 	x.names(c)

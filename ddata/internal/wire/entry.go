@@ -10,10 +10,11 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// Entries and changes, the content of most messages: nothing here allocates but for keys,
+// Entries and changes, which most messages consist of. They are encoded by hand, so that nothing is allocated but keys,
 // versions and values.
 
-// The fields of an entry. A live state, and place zero, are left out.
+// The fields of an entry. As in all of protobuf, a field with value zero is left out: the state of a live entry, and
+// the first place of a name.
 const (
 	entryKey      = 1
 	entryState    = 2 // One less than the state.
@@ -35,7 +36,7 @@ const (
 	changeWhole  = 7
 )
 
-// entry appends a field with an entry, behind the names that it uses.
+// entry appends the names that an entry uses and are not in the message yet, and a field with the entry.
 func (e *encoder) entry(n wire.Number, x *table.Entry) {
 	if x.State < table.Live || x.State > table.Expired {
 		e.fail(foreign("an entry of state %d", x.State))
@@ -60,7 +61,7 @@ func (e *encoder) entry(n wire.Number, x *table.Entry) {
 	e.b = wire.End(b, at)
 }
 
-// entry reads an entry. Its key is required unless it is known from elsewhere.
+// entry reads an entry. The key is given if the bytes need not have one, and "" otherwise.
 func (d *decoder) entry(b []byte, key string) (x table.Entry, err error) {
 	var typ, state uint64
 	var value []byte
@@ -83,7 +84,7 @@ func (d *decoder) entry(b []byte, key string) (x table.Entry, err error) {
 		case entryStamp*tagStep + asUint:
 			x.Stamp = v
 		default:
-			err = other(b, entryStamp)
+			err = unknownField(b, entryStamp)
 		}
 		if err != nil {
 			return x, err
@@ -107,7 +108,7 @@ func (d *decoder) entry(b []byte, key string) (x table.Entry, err error) {
 	return x, err
 }
 
-// keyOf returns a key.
+// keyOf returns the key that is in b.
 func keyOf(b []byte) (string, error) {
 	if len(b) == 0 || len(b) > table.MaxKey {
 		return "", wire.Malformed("a key of %d bytes, at most %d", len(b), table.MaxKey)
@@ -119,7 +120,7 @@ func keyOf(b []byte) (string, error) {
 	return key, nil
 }
 
-// entries is a row with a list of entries, behind the names that they use.
+// entries is a row with a list of entries, which comes after the names that they use.
 func (x scope) entries(c *wire.Codec, n wire.Number, all *[]table.Entry) {
 	wire.Row(c, n, func(b []byte) []byte {
 		x.e.b = b
@@ -133,7 +134,7 @@ func (x scope) entries(c *wire.Codec, n wire.Number, all *[]table.Entry) {
 			return err
 		}
 		e, err := x.d.entry(b, "")
-		*all = append(grown(x.d, *all, f), e)
+		*all = append(withRoom(x.d, *all, f), e)
 		return err
 	})
 }
@@ -156,7 +157,7 @@ func (x scope) entry(c *wire.Codec, n wire.Number, of **table.Entry) {
 	})
 }
 
-// change appends a field with a change, behind the names that it uses.
+// change appends the names that a change uses and are not in the message yet, and a field with the change.
 func (e *encoder) change(n wire.Number, x *table.Change) {
 	if x.To < x.From {
 		e.fail(foreign("a change from %d back to %d", x.From, x.To))
@@ -198,7 +199,7 @@ func (d *decoder) change(b []byte) (x table.Change, err error) {
 		case changeWhole*tagStep + asUint:
 			x.Whole = v != 0
 		default:
-			err = other(b, changeWhole)
+			err = unknownField(b, changeWhole)
 		}
 		if err != nil {
 			return x, err
@@ -223,8 +224,8 @@ func (d *decoder) change(b []byte) (x table.Change, err error) {
 	return x, err
 }
 
-// typed returns a type without a value. If this node does not know it, there is none, and
-// the value is a [table.Unknown].
+// typed returns the type at a place, for a message without a value. If this node does not know the type, it returns no
+// type, and a [table.Unknown] as the value.
 func (d *decoder) typed(place uint64) (crdt.Type, any, error) {
 	if place >= uint64(len(d.known)) {
 		return nil, nil, wire.Malformed("type %d of %d", place, len(d.known))
@@ -248,7 +249,7 @@ func (e *encoder) value(b []byte, n wire.Number, t crdt.Type, v any) []byte {
 	return wire.End(b, at)
 }
 
-// name appends the origins of versions that are new.
+// name appends the origins of versions that are not in the message yet.
 func (e *encoder) name(v table.Versions) {
 	for i := range v {
 		e.origin(v[i].Origin)
@@ -269,8 +270,7 @@ func (e *encoder) versions(b []byte, n wire.Number, v table.Versions) []byte {
 	return wire.End(b, at)
 }
 
-// versions reads versions. Whether they are in order, and belong to an entry of its state,
-// is for the table to judge, as it is for every entry.
+// versions reads versions. Their order, and whether an entry in its state may have them, is checked by the table.
 func (d *decoder) versions(b []byte) (table.Versions, error) {
 	if len(b) == 0 {
 		return nil, nil

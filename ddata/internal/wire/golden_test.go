@@ -28,7 +28,7 @@ var (
 	visits  = crdt.GCounter{}.Add(self, 7).Settled()
 	basket  = crdt.ORSet[string]{}.Add(self, "milk").Settled()
 	mine    = table.Versions{{Origin: self, Count: 3}}
-	theirs  = table.Versions{{Origin: other, Count: 300}, {Origin: self, Count: 4}}
+	theirs  = table.Versions{{Origin: unknownField, Count: 300}, {Origin: self, Count: 4}}
 	ballot  = protocol.Ballot{Round: 2, By: 0xa1}
 	north   = protocol.NewSet(protocol.Replica{ID: 0xa1, Zone: "north"}, protocol.Replica{ID: 0xa2, Zone: "south"})
 	entries = []table.Entry{
@@ -52,13 +52,13 @@ var (
 		r.Resets = []protocol.Reset{{Gen: 7, Spared: north[1:], Buckets: []uint16{2}}, {Gen: 8, Buckets: []uint16{3}}}
 		return r
 	}()
-	level    = protocol.Level{Strength: protocol.Majority, Extra: 1, MinCap: 3}
+	level    = protocol.Level{Name: protocol.Majority, Extra: 1, MinCap: 3}
 	refusals = []protocol.Refusal{{Key: "visits", Reason: "the table is full"}}
 )
 
 const (
-	self  = crdt.Origin(0x0000_1234_5678_9abc)
-	other = crdt.Origin(0x0000_0234_5678_9abc)
+	self         = crdt.Origin(0x0000_1234_5678_9abc)
+	unknownField = crdt.Origin(0x0000_0234_5678_9abc)
 )
 
 // samples is one body of each type.
@@ -72,7 +72,7 @@ func samples() map[string]any {
 		"deltas": protocol.Deltas{Seq: 300, Stamp: 9, Changes: []table.Change{
 			{Key: "visits", Type: counter, Origin: self, From: 2, To: 3, Delta: visits},
 			{Key: "basket", Type: texts, Origin: self, To: 1, Delta: basket, Whole: true},
-			{Key: "visits", Type: counter, Origin: other, From: 300, To: 300},
+			{Key: "visits", Type: counter, Origin: unknownField, From: 300, To: 300},
 		}},
 		"deltas-taken":  protocol.DeltasTaken{Seq: 300, Stale: true, Gaps: []string{"basket", "visits"}, Deleted: []string{"gone"}, Refusals: refusals},
 		"put":           protocol.Put{Op: 4, Stamp: 9, Entries: entries},
@@ -86,15 +86,15 @@ func samples() map[string]any {
 		"pull": protocol.Pull{Pass: 2, Buckets: []protocol.BucketSummary{
 			{Bucket: 4095, Keys: []protocol.KeyHash{{Key: 1, Entry: 2}, {Key: 3, Entry: 4}}}, {},
 		}},
-		"pulled": protocol.Pulled{Pass: 2, Stamp: 9, Done: []uint16{0, 4095}, Entries: entries, Wants: []protocol.Want{{Bucket: 4095, Key: 0x77}, {}}},
-		"sweep":  protocol.Sweep{Gen: 9, UpTo: 8, Retired: []crdt.Origin{0xb1}},
-		"swept": protocol.Swept{
+		"pull-reply": protocol.PullReply{Pass: 2, Stamp: 9, Done: []uint16{0, 4095}, Entries: entries, Missing: []protocol.MissingEntry{{Bucket: 4095, Key: 0x77}, {}}},
+		"sweep":      protocol.Sweep{Gen: 9, UpTo: 8, Retired: []crdt.Origin{0xb1}},
+		"sweep-reply": protocol.SweepReply{
 			Gen: 9, Tombs: 0x99, Origins: 0x98, Veto: true, Marked: 3, Newer: true, Gone: []crdt.Origin{0xb1},
 			Buckets: []table.BucketSum{{Bucket: 7, Tombs: 1, Origins: 2}, {Bucket: 4095, Tombs: 3, Origins: 4}},
 		},
-		"aged":   protocol.Aged{Of: 0xa1, Written: 300},
-		"borrow": protocol.Borrow{Op: 4, Key: "visits"},
-		"lent":   protocol.Lent{Op: 4, Away: true, Entry: &entries[3], At: self, Base: 0x77, Stamp: 7},
+		"older-store":   protocol.OlderStore{Of: 0xa1, Written: 300},
+		"entry-request": protocol.EntryRequest{Op: 4, Key: "visits"},
+		"entry-reply":   protocol.EntryReply{Op: 4, Away: true, Entry: &entries[3], At: self, Base: 0x77, Stamp: 7},
 		"commit": protocol.Commit{
 			Op: 4, Key: "visits", Type: counter, Delta: visits, Whole: true, Base: 0x77, Stamp: 7, Level: level, Limit: 5 * time.Second, Again: true,
 		},

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The parts of a register about buckets that have lost their homes. Each of them names at
-// least one bucket of its own, so that there are at most as many as buckets.
+// The tables of the parts of a register about buckets that have lost their homes. Each part names at least one bucket
+// that no other one names, so that there are at most as many parts as buckets.
 
 // held is the table of buckets that are held back.
 func (z *zones) held(m *protocol.Held, c *wire.Codec) {
@@ -26,7 +26,7 @@ func checkHeld(m *protocol.Held) error {
 	if len(m.Buckets) > 0 && len(m.Homes) == 0 {
 		return wire.Malformed("what is held back has no homes")
 	}
-	return named(m.Buckets)
+	return requireBuckets(m.Buckets)
 }
 
 // reset is the table of buckets of which a loss was accepted.
@@ -40,11 +40,11 @@ func checkReset(m *protocol.Reset) error {
 	if len(m.Buckets) > 0 && m.Gen == 0 {
 		return wire.Malformed("a loss was accepted in generation 0")
 	}
-	return named(m.Buckets)
+	return requireBuckets(m.Buckets)
 }
 
-// named refuses a part that names no bucket.
-func named(buckets []uint16) error {
+// requireBuckets refuses a part of a register that names no bucket.
+func requireBuckets(buckets []uint16) error {
 	if len(buckets) == 0 {
 		return wire.Malformed("a part of a register names no bucket")
 	}

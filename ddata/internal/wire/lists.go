@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// What messages that are written by hand need besides machine/wire: the fields of the
-// encoder, and the tags of fields that are read in a switch.
+// What the encodings by hand need besides machine/wire: how the encoder appends fields, and tags, by which decoders
+// switch over fields.
 
 func (e *encoder) uint(n wire.Number, v uint64) { e.b = wire.AppendUint(e.b, n, v) }
 
@@ -54,9 +54,9 @@ const (
 	tagStep = 8
 )
 
-// next reads a field off the front of b: its tag, its value if it is a number, and if it is
-// bytes these. It is wire.Next without the parts that entries do not need, and faster for
-// short fields. What is no field has tag 0, and no rest.
+// next reads the field at the front of b: its tag, and its value v if it is a number, or data if it is bytes. It is
+// like wire.Next, with less in its result, and faster for short fields. If b does not begin with a field, t is 0 and
+// rest empty.
 func next(b []byte) (t tag, v uint64, data, rest []byte) {
 	if len(b) >= 2 && b[0] >= tagStep && b[0] < 1<<7 && b[1] < 1<<7 {
 		t, v = tag(b[0]), uint64(b[1])
@@ -74,10 +74,9 @@ func next(b []byte) (t tag, v uint64, data, rest []byte) {
 	return tag(f.Number)*tagStep + tag(f.Type), f.Value, f.Bytes, rest
 }
 
-// other judges the field at the front of b, which has none of the tags of its message: it
-// may be of a later version if its number is above all that the message has. Otherwise it is
-// cut off, or of a wrong type.
-func other(b []byte, above wire.Number) error {
+// unknownField returns an error for the field at the front of b, whose tag is not one of its message, and nil if its
+// number is above: then it is a field of a later version, and skipped. Otherwise it is cut off, or of a wrong type.
+func unknownField(b []byte, above wire.Number) error {
 	f, _, err := wire.Next(b)
 	if err != nil || f.Number > above {
 		return err
@@ -85,9 +84,9 @@ func other(b []byte, above wire.Number) error {
 	return wire.Malformed("field %d has wire type %d", f.Number, f.Type)
 }
 
-// grown returns the list with room for as many more as there are fields with the number
-// of f in the body, unless it has some already.
-func grown[T any](d *decoder, all []T, f *wire.Field) []T {
+// withRoom returns the list, which is nil when the first field of its number is read, with capacity for all of them: as
+// many as the body has fields with the number of f.
+func withRoom[T any](d *decoder, all []T, f *wire.Field) []T {
 	if all != nil {
 		return all
 	}
@@ -97,5 +96,5 @@ func grown[T any](d *decoder, all []T, f *wire.Field) []T {
 // fields calls set for each field of b.
 func fields(b []byte, set func(*wire.Field) error) error { return wire.Each(b, set) }
 
-// inner returns the bytes of a message inside.
+// inner returns the bytes of the message that a field holds.
 func inner(f *wire.Field) ([]byte, error) { return f.Data(math.MaxInt) }

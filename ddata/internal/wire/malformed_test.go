@@ -37,23 +37,23 @@ var join = slices.Concat[[]byte, byte]
 
 // The numbers of bodies that the cases below use.
 const (
-	hello       = 16
-	promise     = 18
-	accept      = 19
-	deltas      = 21
-	deltasTaken = 22
-	put         = 23
-	ask         = 25
-	answer      = 26
-	groups      = 28
-	askBuckets  = 29
-	pull        = 31
-	pulled      = 32
-	borrow      = 35
-	commit      = 37
-	removeKey   = 38
-	committed   = 39
-	aged        = 40
+	hello        = 16
+	promise      = 18
+	accept       = 19
+	deltas       = 21
+	deltasTaken  = 22
+	put          = 23
+	ask          = 25
+	answer       = 26
+	groups       = 28
+	askBuckets   = 29
+	pull         = 31
+	pullReply    = 32
+	entryRequest = 35
+	commit       = 37
+	removeKey    = 38
+	committed    = 39
+	olderStore   = 40
 )
 
 // malformed is a message and a part of the reason for which it is refused.
@@ -77,8 +77,8 @@ func malformedHeaders() map[string]malformed {
 		"flags of text":           {text(6), "want a varint"},
 		"loaded of text":          {text(8), "want a varint"},
 		"written of text":         {text(9), "want a varint"},
-		"aged: of a varint":       {text(aged, varint(1, 1)), "want a fixed64"},
-		"aged: written of text":   {text(aged, text(2)), "want a varint"},
+		"aged: of a varint":       {text(olderStore, varint(1, 1)), "want a fixed64"},
+		"aged: written of text":   {text(olderStore, text(2)), "want a varint"},
 		"a part of a parcel":      {text(15, varint(3, 2), text(4, []byte("a"))), "joined first"},
 		"a tag cut off":           {[]byte{0x80}, "a tag"},
 		"a length beyond the end": {[]byte{0x82, 0x01, 0xff, 0xff, 0x03}, "field 16"},
@@ -183,7 +183,7 @@ func malformedData() map[string]malformed {
 		"taken: refusal, no key": {text(deltasTaken, text(4)), "of no key"},
 		"taken: long reason":     {text(deltasTaken, text(4, key, text(2, bytes.Repeat([]byte("r"), wire.MaxReason+1)))), "at most 512"},
 		"ask without key":        {text(ask), "without its key"},
-		"borrow without key":     {text(borrow), "without its key"},
+		"borrow without key":     {text(entryRequest), "without its key"},
 		"remove without key":     {text(removeKey), "without its key"},
 		"commit without key":     {text(commit, name, text(8, value)), "without its key"},
 		"commit without type":    {text(commit, text(4, []byte("k")), text(8, value)), "type 0 of 0"},
@@ -209,10 +209,10 @@ func malformedPasses() map[string]malformed {
 		"pull: cut off":        {text(pull, text(2, []byte{0x08})), "cut off"},
 		"pull: keys":           {text(pull, text(2, text(2, make([]byte, 8)))), "16 for each key"},
 		"pull: too many":       {text(pull, bytes.Repeat(text(2), table.Buckets+1)), "more than 4096 buckets"},
-		"pulled: done":         {text(pulled, text(5, []byte{0x80, 0x20})), "over 4095"},
-		"pulled: done cut off": {text(pulled, text(5, []byte{0x80})), "cut off"},
-		"pulled: wants":        {text(pulled, text(7, []byte{1})), "1 buckets of 0 keys"},
-		"pulled: wanted":       {text(pulled, text(8, make([]byte, 8))), "0 buckets of 1 keys"},
+		"pulled: done":         {text(pullReply, text(5, []byte{0x80, 0x20})), "over 4095"},
+		"pulled: done cut off": {text(pullReply, text(5, []byte{0x80})), "cut off"},
+		"pulled: wants":        {text(pullReply, text(7, []byte{1})), "1 buckets of 0 keys"},
+		"pulled: wanted":       {text(pullReply, text(8, make([]byte, 8))), "0 buckets of 1 keys"},
 	}
 }
 
@@ -368,13 +368,13 @@ func TestUnknownValues(t *testing.T) {
 	require.Equal(t, table.Unknown{Name: "gcounter"}, got.(protocol.Envelope).Body.(protocol.Deltas).Changes[0].Delta)
 }
 
-// named is a type with a name.
-type named struct {
+// requireBuckets is a type with a name.
+type requireBuckets struct {
 	crdt.Type
 	name string
 }
 
-func (n named) Name() string { return n.name }
+func (n requireBuckets) Name() string { return n.name }
 
 // What no machine makes is not encoded.
 func TestForeignMessages(t *testing.T) {
@@ -390,8 +390,8 @@ func TestForeignMessages(t *testing.T) {
 		"an entry of no type":  entry(table.Entry{Key: "k", State: table.Live, Value: visits}),
 		"an entry of no state": entry(table.Entry{Key: "k", Type: counter, Value: visits}),
 		"an unknown state":     entry(table.Entry{Key: "k", Type: counter, Value: visits, State: 4}),
-		"a type without name":  entry(table.Entry{Key: "k", Type: named{counter, ""}, Value: visits, State: table.Live}),
-		"a long name":          entry(table.Entry{Key: "k", Type: named{counter, strings.Repeat("n", 1025)}, Value: visits, State: table.Live}),
+		"a type without name":  entry(table.Entry{Key: "k", Type: requireBuckets{counter, ""}, Value: visits, State: table.Live}),
+		"a long name":          entry(table.Entry{Key: "k", Type: requireBuckets{counter, strings.Repeat("n", 1025)}, Value: visits, State: table.Live}),
 		"a negative level":     usual(protocol.RemoveKey{Key: "k", Level: protocol.Level{N: -1}}),
 	} {
 		b, err := codec.Append([]byte("before"), m)
@@ -451,7 +451,7 @@ func TestMemoryIsInProportion(t *testing.T) {
 		"sums, again":     text(groups, fill(text(3, make([]byte, 8)))),
 		"buckets":         text(pull, bytes.Repeat(text(2), table.Buckets)),
 		"keys":            text(pull, text(2, text(2, make([]byte, size)))),
-		"done":            text(pulled, text(5, make([]byte, size))),
+		"done":            text(pullReply, text(5, make([]byte, size))),
 		"zones":           text(7, fill(text(1, []byte("z")))),
 		"held":            text(7, bytes.Repeat(text(12, text(1, []byte{0}), text(2, text(1, []byte("homesnow")))), table.Buckets)),
 		"registers":       fill(text(7, varint(4, 1), varint(5, 1))),

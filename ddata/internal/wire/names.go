@@ -11,10 +11,10 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The names of types and the origins are written once in a message, as fields of the body
-// that come before the first value in which they are used; the values say their places.
-// Places count the fields of one kind in the order in which they come, so that a program
-// that writes the fields of a body in the order of their numbers keeps them.
+// The names of types, and origins, are written once in a message, as fields of the body that come before the first
+// value in which they are used; values refer to them by their places. A place is the index among the fields of names of
+// types, or among those of origins, in the order in which they come: writing the fields of a body in the order of their
+// numbers keeps the places.
 
 // The fields of names, in each body that has entries or changes.
 const (
@@ -25,8 +25,8 @@ const (
 // MaxTypeName is the greatest length of the name of a type in bytes.
 const MaxTypeName = 1024
 
-// few is up to how many origins are looked for one by one, which is faster than a map.
-const few = 16
+// maxLinear is up to how many origins the encoder searches a list, which is faster than a map.
+const maxLinear = 16
 
 // encoder appends one message. It keeps the first error.
 type encoder struct {
@@ -37,9 +37,9 @@ type encoder struct {
 	last    int                 // The place of the origin that was asked for last.
 	places  map[crdt.Origin]int // The places of the origins, once there are more than a few.
 
-	// Memory of the lists, as long as they are short.
+	// The memory of types and origins as long as they are short, so that nothing is allocated for them.
 	typesRoom   [4]string
-	originsRoom [few]crdt.Origin
+	originsRoom [maxLinear]crdt.Origin
 }
 
 func newEncoder(dst []byte) *encoder {
@@ -101,7 +101,7 @@ func (e *encoder) origin(o crdt.Origin) int {
 }
 
 func (e *encoder) find(o crdt.Origin) (place int, known bool) {
-	if len(e.origins) <= few {
+	if len(e.origins) <= maxLinear {
 		for i, x := range e.origins {
 			if x == o {
 				return i, true
@@ -110,7 +110,7 @@ func (e *encoder) find(o crdt.Origin) (place int, known bool) {
 		return 0, false
 	}
 	if e.places == nil {
-		e.places = make(map[crdt.Origin]int, 4*few)
+		e.places = make(map[crdt.Origin]int, 4*maxLinear)
 		for i, x := range e.origins {
 			e.places[x] = i
 		}
@@ -121,13 +121,13 @@ func (e *encoder) find(o crdt.Origin) (place int, known bool) {
 
 // decoder reads one message.
 type decoder struct {
-	types   Types
-	in      []byte // The body that is being read.
-	known   []known
-	origins []crdt.Origin
-	wants   wants  // Of a [protocol.Pulled].
-	delta   []byte // Of a [protocol.Commit].
-	unread  int    // Values of known types that could not be read.
+	types      Types
+	in         []byte         // The body that is being read.
+	known      []known        // The types that the message has named so far, by their places,
+	origins    []crdt.Origin  // and the origins.
+	missing    missingEntries // Of a [protocol.PullReply].
+	delta      []byte         // Of a [protocol.Commit].
+	unreadable int            // Values of known types that could not be read.
 }
 
 // known is a type that a message has named.
@@ -136,7 +136,7 @@ type known struct {
 	typ  crdt.Type // Nil if this node does not know it.
 }
 
-// names are the rows of the names, which the rows of values write when they need them.
+// names are the rows by which names are read. They are written by the rows of values, when those need them.
 func (x scope) names(c *wire.Codec) {
 	if c.Reading() {
 		wire.Row(c, nameType, nil, x.d.nameTyped)
@@ -144,7 +144,7 @@ func (x scope) names(c *wire.Codec) {
 	}
 }
 
-// name is the names for a message that has one type.
+// name are the rows of names of a message that has one type, which may have no value to write it.
 func (x scope) name(c *wire.Codec, t crdt.Type) {
 	if c.Reading() {
 		x.names(c)
@@ -194,7 +194,7 @@ func (d *decoder) nameTyped(f *wire.Field) error {
 // nameOrigined stores an origin.
 func (d *decoder) nameOrigined(f *wire.Field) error {
 	o, err := f.Fixed64()
-	d.origins = append(grown(d, d.origins, f), crdt.Origin(o))
+	d.origins = append(withRoom(d, d.origins, f), crdt.Origin(o))
 	return err
 }
 
@@ -206,11 +206,11 @@ func (d *decoder) origin(place uint64) (crdt.Origin, error) {
 	return d.origins[place], nil
 }
 
-// unreadMost is how many values of known types may be unreadable before the whole message
-// is: each costs an error, which is many times as large as the value may be.
-const unreadMost = 64
+// maxUnreadable is how many values of known types may be unreadable in a message that is decoded: each costs an error,
+// which may be many times as large as the value.
+const maxUnreadable = 64
 
-// value returns the value that bytes encode and its type. If this node cannot read it, the
+// value returns the value that b encodes, and its type, which is the one at a place. If this node cannot read it, the
 // type is nil and the value a [table.Unknown].
 func (d *decoder) value(place uint64, b []byte) (crdt.Type, any, error) {
 	if place >= uint64(len(d.known)) {
@@ -222,8 +222,8 @@ func (d *decoder) value(place uint64, b []byte) (crdt.Type, any, error) {
 	}
 	v, err := decodeValue(of.typ, b)
 	if err != nil {
-		if d.unread++; d.unread > unreadMost {
-			return nil, nil, wire.Malformed("more than %d values that cannot be read, the last one: %w", unreadMost, err)
+		if d.unreadable++; d.unreadable > maxUnreadable {
+			return nil, nil, wire.Malformed("more than %d values that cannot be read, the last one: %w", maxUnreadable, err)
 		}
 		return nil, table.Unknown{Name: of.name, Err: err}, nil // The message can be read.
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// What a durable replica keeps on its disk: a format version, then fields of protobuf. Each
-// is complete in itself.
+// What a durable replica stores: records of entries, and its [protocol.Meta]. Each is a format version, and then fields
+// of protobuf, and refers to no other one.
 
 // format is the first byte of everything that is stored.
 const format = 1
@@ -21,8 +21,8 @@ const format = 1
 // recordEntry is the field of a record with the entry, behind those of the names.
 const recordEntry = 3
 
-// AppendRecord appends what is stored of an entry under its key, which is not part of it.
-// The errors are those of [Codec.Append].
+// AppendRecord appends the record of an entry, which is stored under its key and does not contain it. The errors are
+// those of [Codec.Append].
 func AppendRecord(dst []byte, x table.Entry) ([]byte, error) {
 	e := newEncoder(append(dst, format))
 	x.Key = ""
@@ -30,10 +30,10 @@ func AppendRecord(dst []byte, x table.Entry) ([]byte, error) {
 	return e.end(dst)
 }
 
-// DecodeRecord returns the entry that was stored under a key. It keeps no part of b. The
-// value of a type that is not known is a [table.Unknown].
+// DecodeRecord returns the entry of a record that was stored under a key. It keeps no part of b. If the type of the
+// value is not known, the value is a [table.Unknown].
 func DecodeRecord(types Types, key string, b []byte) (x table.Entry, err error) {
-	if b, err = formatted(b); err != nil {
+	if b, err = afterFormat(b); err != nil {
 		return x, err
 	}
 	d := decoder{types: types, in: b}
@@ -57,8 +57,8 @@ func DecodeRecord(types Types, key string, b []byte) (x table.Entry, err error) 
 	return x, nil
 }
 
-// formatted returns what is behind the format version.
-func formatted(b []byte) ([]byte, error) {
+// afterFormat returns what comes after the format version, which it checks.
+func afterFormat(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, wire.Malformed("there are no bytes")
 	}
@@ -79,7 +79,7 @@ func meta(m *protocol.Meta, c *wire.Codec) {
 	wire.Fixed(c, 7, &m.Confirmed.Tombs)
 	wire.Uint(c, 8, &m.Written, math.MaxUint64)
 	wire.Fixed(c, 9, &m.Older)
-	wire.Messages(c, 10, &m.Shown, math.MaxInt, shown)
+	wire.Messages(c, 10, &m.Shown, math.MaxInt, storeVersion)
 	wire.Uint(c, 11, &m.Confirmed.UpTo, math.MaxUint64)
 	keys(c, 12, &m.Confirmed.Late)
 	wire.Bool(c, 13, &m.Behind)
@@ -95,11 +95,11 @@ func AppendMeta(dst []byte, m protocol.Meta) []byte {
 
 // DecodeMeta returns what AppendMeta has written.
 func DecodeMeta(b []byte) (m protocol.Meta, err error) {
-	if b, err = formatted(b); err != nil {
+	if b, err = afterFormat(b); err != nil {
 		return m, err
 	}
 	if err = wire.Read(b, &m, meta); err == nil {
-		err = checkShown(m.Shown)
+		err = checkStoreVersions(m.Shown)
 	}
 	if err != nil {
 		return protocol.Meta{}, err

@@ -18,9 +18,9 @@ import (
 )
 
 // drawShown draws what others have shown, sorted by id.
-var drawShown = rapid.Custom(func(t *rapid.T) (all []protocol.Shown) {
+var drawShown = rapid.Custom(func(t *rapid.T) (all []protocol.StoreVersion) {
 	for _, r := range drawSet.Draw(t, "of") {
-		all = append(all, protocol.Shown{
+		all = append(all, protocol.StoreVersion{
 			ID: r.ID, UID: gossip.UID(rapid.Uint64().Draw(t, "uid")), Written: rapid.Uint64().Draw(t, "last"), Before: rapid.Uint64().Draw(t, "before"),
 		})
 	}
@@ -43,7 +43,7 @@ var drawMeta = rapid.Custom(func(t *rapid.T) protocol.Meta {
 var wholeMeta = protocol.Meta{
 	Register: &register, Caught: true, Promised: ballot, Accepted: protocol.Ballot{Round: 1, By: 0xa2}, Value: &register,
 	Confirmed: protocol.SweepMark{Gen: 8, UpTo: 7, Tombs: 0x99, Late: []string{"visits", "basket"}}, Written: 300, Older: 0xa1,
-	Shown: []protocol.Shown{{ID: 0xa2, UID: 0xc1, Written: 300, Before: 7}, {ID: 0xa3}}, Behind: true, Restarts: 2,
+	Shown: []protocol.StoreVersion{{ID: 0xa2, UID: 0xc1, Written: 300, Before: 7}, {ID: 0xa3}}, Behind: true, Restarts: 2,
 }
 
 // Law: what was stored is what is loaded, and nothing of the bytes is kept.

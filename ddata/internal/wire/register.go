@@ -13,10 +13,10 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// First registers and their sets, then the tables of the messages that decide them.
+// The tables of registers and their sets, and of the messages that decide registers.
 
-// zones are the zones of the replicas of a register. Each is named once, before the sets, which say its place: from 1,
-// as the empty zone has place 0.
+// zones are the zones of the replicas of a register. Each is written once, before the sets, which refer to it by its
+// place: from 1, since place 0 is the empty zone.
 type zones struct {
 	names  []string
 	places map[string]uint32
@@ -47,9 +47,9 @@ func (z *zones) add(s protocol.Set) {
 	}
 }
 
-// register is the table of a register. Fields of a later release are kept, as all replicas have to have the register
-// alike: they stand beside those of this table and not inside one, and name no places of zones, which each writer
-// numbers anew.
+// register is the table of a register. Fields of a later release are kept, since all replicas have to have the same
+// register. A later release may therefore add fields here, and not to the messages inside a register; and these must
+// not refer to places of zones, which each writer numbers anew.
 func (z *zones) register(m *protocol.Register, c *wire.Codec) {
 	wire.Texts(c, 1, &z.names, gossip.MaxRoleBytes, math.MaxInt)
 	wire.Uint(c, 2, &m.Lineage.Turn, math.MaxUint32)
@@ -90,7 +90,7 @@ func register(c *wire.Codec, n wire.Number, m **protocol.Register) {
 	wire.Optional(c, n, m, z.register, z.check)
 }
 
-// set is a row with a set of replicas, of which the zones are named already.
+// set is a row with a set of replicas, whose zones are written already.
 func (z *zones) set(c *wire.Codec, n wire.Number, s *protocol.Set) {
 	if !c.At(n) || !c.Reading() && len(*s) == 0 {
 		return
@@ -106,7 +106,8 @@ func (z *zones) set(c *wire.Codec, n wire.Number, s *protocol.Set) {
 	}
 }
 
-// columns are the ids of the replicas of a set, and the places of their zones, none if all are empty.
+// columns are the replicas of a set as they are written: their ids, and the places of their zones, none if all zones
+// are empty.
 type columns struct {
 	ids    []protocol.ReplicaID
 	places []uint32

@@ -5,8 +5,8 @@ package wire
 
 import "github.com/quorate/quorate/machine/wire"
 
-// What two releases can be to each other: [Spared] are the fields that one of them may lack, required says of all
-// others why not.
+// Which fields a release may lack that works together with this one: [Spared] are those that it may, required says of
+// all others why it may not.
 
 // Spared returns the fields without which a replica does what the others expect of it.
 func Spared() []wire.SparedField {
@@ -38,8 +38,8 @@ func required() map[string]string {
 
 		"Hello": decided, "Prepare": decided, "Promise": decided, "Accept": decided, "Accepted": decided,
 		"Deltas": answered, "DeltasTaken": answered, "Put": answered, "PutTaken": answered, "Ask": answered, "Answer": answered,
-		"Borrow": answered, "Lent": answered, "Commit": answered, "RemoveKey": answered, "Committed": answered,
-		"Compare": compared, "Groups": compared, "AskBuckets": compared, "BucketHashes": compared, "Pull": compared, "Pulled": compared,
-		"Sweep": swept, "Swept": swept, "Aged": counted,
+		"EntryRequest": answered, "EntryReply": answered, "Commit": answered, "RemoveKey": answered, "Committed": answered,
+		"Compare": compared, "Groups": compared, "AskBuckets": compared, "BucketHashes": compared, "Pull": compared, "PullReply": compared,
+		"Sweep": swept, "SweepReply": swept, "OlderStore": counted,
 	}
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// The tables of the messages by which a node changes what it does not hold, in their order.
+// The tables of the messages by which a node changes keys that it does not hold.
 
-func borrow(m *protocol.Borrow, c *wire.Codec) {
+func entryRequest(m *protocol.EntryRequest, c *wire.Codec) {
 	wire.Uint(c, 1, &m.Op, math.MaxUint64)
 	key(c, 2, &m.Key)
 }
 
-func checkBorrow(m *protocol.Borrow) error { return present(m.Key) }
+func checkEntryRequest(m *protocol.EntryRequest) error { return requireKey(m.Key) }
 
-// present refuses a message in which a key is missing.
-func present(key string) error {
+// requireKey refuses a message without its key.
+func requireKey(key string) error {
 	if key == "" {
 		return wire.Malformed("a message without its key")
 	}
 	return nil
 }
 
-func (x scope) lent(m *protocol.Lent, c *wire.Codec) {
+func (x scope) entryReply(m *protocol.EntryReply, c *wire.Codec) {
 	x.names(c)
 	wire.Uint(c, 3, &m.Op, math.MaxUint64)
 	wire.Bool(c, 4, &m.Away)
@@ -51,7 +51,7 @@ func (x scope) commit(m *protocol.Commit, c *wire.Codec) {
 	wire.Bool(c, 11, &m.Again)
 }
 
-// delta is a row with a delta, which is read when the type of the message is known.
+// delta is a row with a delta. Reading it only keeps the bytes, for [scope.readDelta]: the type may come after them.
 func (x scope) delta(c *wire.Codec, n wire.Number, m *protocol.Commit) {
 	wire.Row(c, n, func(b []byte) []byte {
 		if m.Delta == nil {
@@ -64,9 +64,9 @@ func (x scope) delta(c *wire.Codec, n wire.Number, m *protocol.Commit) {
 	})
 }
 
-// checkCommit reads the delta, of which the type is named.
-func (x scope) checkCommit(m *protocol.Commit) (err error) {
-	if err := present(m.Key); err != nil {
+// readDelta checks a commit that was read, and decodes its delta, whose type is known now.
+func (x scope) readDelta(m *protocol.Commit) (err error) {
+	if err := requireKey(m.Key); err != nil {
 		return err
 	}
 	if x.d.delta == nil {
@@ -85,22 +85,22 @@ func removeKey(m *protocol.RemoveKey, c *wire.Codec) {
 	wire.Uint(c, 10, &m.Stamp, math.MaxUint64)
 }
 
-func checkRemoveKey(m *protocol.RemoveKey) error { return present(m.Key) }
+func checkRemoveKey(m *protocol.RemoveKey) error { return requireKey(m.Key) }
 
-// level is a row with a level, which no machine makes of negative numbers.
+// level is a row with a level. One with negative numbers is refused: no machine makes it.
 func level(c *wire.Codec, n wire.Number, m *protocol.Level) {
 	if !c.Reading() && (min(m.N, m.Extra, m.MinCap) < 0 || max(m.N, m.Extra, m.MinCap) > math.MaxInt32) {
 		c.Fail(foreign("a level of %+v", *m))
 	}
 	wire.Message(c, n, m, func(m *protocol.Level, c *wire.Codec) {
-		wire.Uint(c, 1, &m.Strength, uint64(protocol.All))
+		wire.Uint(c, 1, &m.Name, uint64(protocol.All))
 		wire.Int(c, 2, &m.N, math.MaxInt32)
 		wire.Int(c, 3, &m.Extra, math.MaxInt32)
 		wire.Int(c, 4, &m.MinCap, math.MaxInt32)
 	})
 }
 
-// limit is a row with a duration, which is left out when it is over.
+// limit is a row with a duration, which is left out unless it is positive.
 func limit(c *wire.Codec, n wire.Number, d *time.Duration) {
 	left := max(*d, 0)
 	if wire.Int(c, n, &left, math.MaxInt64) {

@@ -156,7 +156,7 @@ var (
 	drawLevel = rapid.Custom(func(t *rapid.T) protocol.Level {
 		n := rapid.IntRange(0, math.MaxInt32)
 		return protocol.Level{
-			Strength: protocol.Strength(rapid.IntRange(0, 4).Draw(t, "strength")), N: n.Draw(t, "n"), Extra: n.Draw(t, "extra"), MinCap: n.Draw(t, "cap"),
+			Name: protocol.LevelName(rapid.IntRange(0, 4).Draw(t, "strength")), N: n.Draw(t, "n"), Extra: n.Draw(t, "extra"), MinCap: n.Draw(t, "cap"),
 		}
 	})
 	drawLimit = rapid.Custom(func(t *rapid.T) time.Duration {
@@ -234,10 +234,10 @@ var draws = []func(t *rapid.T) any{
 		})).Draw(t, "buckets")}
 	},
 	func(t *rapid.T) any {
-		return protocol.Pulled{
+		return protocol.PullReply{
 			Pass: drawPass(t), Stamp: rapid.Uint64().Draw(t, "stamp"), Done: list(drawBucket).Draw(t, "done"), Entries: list(drawEntry).Draw(t, "entries"),
-			Wants: list(rapid.Custom(func(t *rapid.T) protocol.Want {
-				return protocol.Want{Bucket: drawBucket.Draw(t, "bucket"), Key: rapid.Uint64().Draw(t, "key")}
+			Missing: list(rapid.Custom(func(t *rapid.T) protocol.MissingEntry {
+				return protocol.MissingEntry{Bucket: drawBucket.Draw(t, "bucket"), Key: rapid.Uint64().Draw(t, "key")}
 			})).Draw(t, "wants"),
 		}
 	},
@@ -245,16 +245,16 @@ var draws = []func(t *rapid.T) any{
 		return protocol.Sweep{Gen: rapid.Uint64().Draw(t, "gen"), UpTo: rapid.Uint64().Draw(t, "up to"), Retired: list(drawOrigin).Draw(t, "retired")}
 	},
 	func(t *rapid.T) any {
-		return protocol.Swept{
+		return protocol.SweepReply{
 			Gen: rapid.Uint64().Draw(t, "gen"), Tombs: rapid.Uint64().Draw(t, "tombs"), Origins: rapid.Uint64().Draw(t, "origins"), Veto: rapid.Bool().Draw(t, "veto"),
 		}
 	},
 	func(t *rapid.T) any {
-		return protocol.Aged{Of: drawID.Draw(t, "of"), Written: rapid.Uint64().Draw(t, "written")}
+		return protocol.OlderStore{Of: drawID.Draw(t, "of"), Written: rapid.Uint64().Draw(t, "written")}
 	},
-	func(t *rapid.T) any { return protocol.Borrow{Op: drawOp(t), Key: drawKey.Draw(t, "key")} },
+	func(t *rapid.T) any { return protocol.EntryRequest{Op: drawOp(t), Key: drawKey.Draw(t, "key")} },
 	func(t *rapid.T) any {
-		return protocol.Lent{
+		return protocol.EntryReply{
 			Op: drawOp(t), Away: rapid.Bool().Draw(t, "away"), Entry: drawOptional.Draw(t, "entry"), At: drawOrigin.Draw(t, "at"), Base: rapid.Uint64().Draw(t, "base"),
 		}
 	},

@@ -54,7 +54,7 @@ const (
 	OpReply
 	// OpAck: send Ack to To.
 	OpAck
-	// OpNeed: send Need to To.
+	// OpNeed: send a Nack to To.
 	OpNeed
 	// OpPress: so much was delivered since [Cell.Acks] was called that an origin may wait for the
 	// acknowledgement: call Acks without delay.
@@ -71,7 +71,7 @@ const (
 	// OpSnapshot: have the instance of Entity, which has stopped, give its snapshot, then call
 	// [Handoff.Gave]. It comes of [Handoff.Leaves] alone.
 	OpSnapshot
-	// OpForgotten: the memory of an entity was lost, as Event says, a [protocol.Forgotten]. For
+	// OpForgotten: the memory of an entity was lost, as Event says, a [protocol.MemoryLost]. For
 	// reporting.
 	OpForgotten
 	// OpStuck: Entity has not returned from a call for too long, or was left behind by

@@ -313,7 +313,7 @@ func (c *Cell) Acked(now machine.Instant, from gossip.NodeID, a protocol.Ack, ou
 }
 
 // Needed takes the request of a shard's home to transmit a stream again from n.Seq on.
-func (c *Cell) Needed(now machine.Instant, from gossip.NodeID, n protocol.Need, out *Actions) {
+func (c *Cell) Needed(now machine.Instant, from gossip.NodeID, n protocol.Nack, out *Actions) {
 	if n.Base != c.place.baseEpoch() || n.Seq == 0 || !c.own.numbered(n.Seq) || !c.place.atHome(from, out) {
 		return
 	}

@@ -41,7 +41,7 @@ import (
 //	stuck:x, returned:x              entity x does not return; has returned after that
 //	room:x                           a sender to x, which found no room, may try again
 //	hold:x, open:x, ask:x            the flow of another node's messages to x, see Flow
-//	lookup, shardhalted              an event for the control machine
+//	lookup, shardstopped              an event for the control machine
 //	reset, forged:fault              the streams begin anew; a frame is refused for that fault
 //
 // OpWake and OpEnd have no word.
@@ -100,7 +100,7 @@ func (c *bench) did() string {
 		case a.Op == cell.OpEvent:
 			word = strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", a.Event), "protocol."))
 		case a.Op == cell.OpForgotten:
-			f := a.Event.(protocol.Forgotten)
+			f := a.Event.(protocol.MemoryLost)
 			word += ":" + f.Entity + ":" + f.Loss.String()
 		case a.Op == cell.OpForged:
 			word += ":" + a.Fault.String()
@@ -237,7 +237,7 @@ func TestOriginTransmitsAndKeeps(t *testing.T) {
 	c.Acked(c.now, nodeB, protocol.Ack{Base: epoch(1), Seq: 9}, &c.out)
 	require.Empty(t, c.did(), "an acknowledgement of what was never sent")
 	require.Equal(t, "transmit:x:3", c.tick(2*time.Second), "sent again without an acknowledgement")
-	c.Needed(c.now, nodeB, protocol.Need{Base: epoch(1), Seq: 3}, &c.out)
+	c.Needed(c.now, nodeB, protocol.Nack{Base: epoch(1), Seq: 3}, &c.out)
 	require.Equal(t, "transmit:x:3", c.did())
 	c.Broken(nodeB)
 	require.Empty(t, c.tell("z"))
@@ -361,8 +361,8 @@ func TestMoveCarriesPositions(t *testing.T) {
 	require.Equal(t, "lookup", x.deliver(from(nodeB, "x", 3, epoch(1))), "delivers no more")
 	require.Equal(t, "free:x:1 run:x", x.done("x", cell.Result{}), "the mailbox runs out")
 	require.Equal(t, "free:x:2 stop:x", x.done("x", cell.Result{}))
-	require.Equal(t, "ack:2 shardhalted", x.stopped("x"))
-	halted := x.last[cell.OpEvent].Event.(protocol.ShardHalted)
+	require.Equal(t, "ack:2 shardstopped", x.stopped("x"))
+	halted := x.last[cell.OpEvent].Event.(protocol.ShardStopped)
 	require.Equal(t, []protocol.Position{{Origin: nodeB, Seq: 2}}, halted.Positions)
 	require.Empty(t, x.apply(protocol.ResumeHosting{Epoch: epoch(1)}), "too late")
 	require.Equal(t, "forward:x:3 free:x:3", x.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(1)}))
@@ -394,10 +394,10 @@ func TestSuspendedCell(t *testing.T) {
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
 	c.started("x", true)
 	c.deliver(from(nodeB, "x", 2, epoch(1)))
-	require.Empty(t, c.apply(protocol.Suspend{}))
+	require.Empty(t, c.apply(protocol.SuspendHosting{}))
 	require.Equal(t, "free:x:1", c.done("x", ok), "the reply is withheld, the next message waits")
 	require.Empty(t, c.deliver(from(nodeB, "y", 3, epoch(1))), "nothing starts")
-	require.Equal(t, "reply run:x start:y", c.apply(protocol.Unsuspend{}))
+	require.Equal(t, "reply run:x start:y", c.apply(protocol.UnsuspendHosting{}))
 
 	c.Instances().Postpone(c.now, c.entities["x"], &c.out)
 	require.Empty(t, c.did())
@@ -491,7 +491,7 @@ func TestAbandon(t *testing.T) {
 	c.Broken(nodeB)
 	c.tell("y")
 	c.Accept(c.now, &cell.Message{Entity: "z"}, &c.out)
-	require.Equal(t, "fail:x:unknown outcome fail:y:not delivered room:z", c.apply(protocol.Abandon{}))
+	require.Equal(t, "fail:x:unknown outcome fail:y:not delivered room:z", c.apply(protocol.AbandonHosting{}))
 	require.Equal(t, cell.Ended, c.Accept(c.now, &cell.Message{Entity: "z"}, &c.out))
 	require.Equal(t, "drop:node-stopped", strings.ReplaceAll(c.deliver(from(nodeB, "x", 1, epoch(1))), "stopped", "node-stopped"))
 
@@ -499,7 +499,7 @@ func TestAbandon(t *testing.T) {
 	h.tell("x")
 	h.started("x", true)
 	h.tell("x")
-	require.Equal(t, "fail:x:not delivered", h.apply(protocol.Abandon{}))
+	require.Equal(t, "fail:x:not delivered", h.apply(protocol.AbandonHosting{}))
 	require.Equal(t, "free:x:0 stop:x", h.done("x", ok), "the answer stays here")
 }
 

@@ -11,7 +11,7 @@
 // A Cell is made by [New] and knows no home yet. Messages of this node go in by
 // [Cell.Accept], those of other nodes by [Cell.Deliver]; what is to be done comes out as
 // [Actions], which the caller carries out before the next call. A Cell ends with
-// [protocol.Abandon].
+// [protocol.AbandonHosting].
 //
 // # Messages
 //

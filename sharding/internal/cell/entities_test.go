@@ -82,9 +82,9 @@ func TestSweepStopsIdleEntities(t *testing.T) {
 	require.Empty(t, c.stopped("0"))
 	require.Equal(t, 5, c.Info().Entities, "what stopped has no record")
 	c.entities["4"].Hold(false)
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	require.Empty(t, c.sweep(), "nothing is stopped without standing")
-	c.apply(protocol.Unsuspend{})
+	c.apply(protocol.UnsuspendHosting{})
 	require.Equal(t, "stop:4", c.sweep())
 }
 
@@ -204,7 +204,7 @@ func TestAShardStopsWithAFailingEntity(t *testing.T) {
 	require.Equal(t, "start:x", c.stopped("x"), "the mailbox runs out")
 	c.started("x", true)
 	c.done("x", cell.Result{Failed: true})
-	require.Equal(t, "fail:x:entity failed shardhalted", c.stopped("x"))
+	require.Equal(t, "fail:x:entity failed shardstopped", c.stopped("x"))
 }
 
 // The reply of an entity that fails while the clock shows no standing is withheld, and
@@ -270,9 +270,9 @@ func TestReleaseLeavesStuckEntitiesBehind(t *testing.T) {
 	c.stopped("quick")
 	require.Empty(t, c.apply(protocol.ReleaseHosting{Epoch: epoch(2)}), "another epoch")
 	require.Equal(t, "reply:not delivered free:stuck:2 reply:unknown outcome stuck:stuck "+
-		"reply:not delivered free:starts:3 stuck:starts stuck:stops ack:5 shardhalted",
+		"reply:not delivered free:starts:3 stuck:starts stuck:stops ack:5 shardstopped",
 		c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
-	halted := c.last[cell.OpEvent].Event.(protocol.ShardHalted)
+	halted := c.last[cell.OpEvent].Event.(protocol.ShardStopped)
 	require.Equal(t, []protocol.Position{{Origin: nodeB, Seq: 5}}, halted.Positions)
 	require.Contains(t, c.last, cell.OpEnd, "contexts end")
 	require.False(t, c.Info().Hosting)
@@ -310,13 +310,13 @@ func TestReleaseOfASuspendedCell(t *testing.T) {
 	}
 	c.started("answered", true)
 	c.started("postponed", true)
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	c.done("answered", ok)
 	c.started("waits", true)
 	c.started("failed", false)
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
 	require.Equal(t, "reply:unknown outcome stop:answered reply:not delivered free:waits:2 stop:waits "+
-		"reply:unknown outcome stuck:postponed ack:4 shardhalted", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
+		"reply:unknown outcome stuck:postponed ack:4 shardstopped", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
 	c.Instances().Postpone(c.now, c.entities["postponed"], &c.out)
 	require.Equal(t, "free:postponed:4 stop:postponed", c.did())
 	require.Equal(t, "returned:postponed", c.stopped("postponed"))
@@ -333,7 +333,7 @@ func TestFailuresOfWhatWasLeftBehind(t *testing.T) {
 	c.tell("y")
 	c.started("y", true)
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
-	require.Equal(t, "fail:x:not delivered stuck:x reply:unknown outcome stuck:y shardhalted", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
+	require.Equal(t, "fail:x:not delivered stuck:x reply:unknown outcome stuck:y shardstopped", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
 	require.Equal(t, "returned:x", c.started("x", false))
 	require.Equal(t, "returned:y free:y:0 stop:y", c.done("y", cell.Result{Failed: true}))
 	require.Empty(t, c.stopped("y"))
@@ -386,7 +386,7 @@ func TestAnEvictedInstanceGetsNoNewMessages(t *testing.T) {
 func TestAnEvictedInstanceStopsWithoutStanding(t *testing.T) {
 	c := active(t, cell.Config{})
 	c.tell("x")
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(2), Base: epoch(2)})
 	require.Equal(t, "free:x:0 stop:x", c.done("x", ok))
 	require.Empty(t, c.stopped("x"))
@@ -406,7 +406,7 @@ func TestReminders(t *testing.T) {
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
 	require.True(t, c.entities["x"].Mail().Message().Own)
 	c.remind("x")
-	require.Equal(t, "free:x:0 stop:x free:x:0", c.done("x", cell.Result{Failed: true})+" "+c.apply(protocol.Abandon{}))
+	require.Equal(t, "free:x:0 stop:x free:x:0", c.done("x", cell.Result{Failed: true})+" "+c.apply(protocol.AbandonHosting{}))
 	require.Empty(t, c.remind("x"))
 
 	c = host(t, cell.Config{})
@@ -414,10 +414,10 @@ func TestReminders(t *testing.T) {
 	c.remind("x")
 	c.started("x", true)
 	require.Equal(t, "free:x:0 run:x", c.done("x", cell.Result{}))
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	c.done("x", cell.Result{})
 	require.Empty(t, c.remind("x"), "not without standing")
-	require.Equal(t, "run:x", c.apply(protocol.Unsuspend{}))
+	require.Equal(t, "run:x", c.apply(protocol.UnsuspendHosting{}))
 	c.passivate("x")
 	c.done("x", cell.Result{})
 	require.Empty(t, c.remind("x"), "it is stopping")

@@ -16,7 +16,7 @@ import (
 
 // Apply takes an input from the control machine of this node.
 func (c *Cell) Apply(now machine.Instant, in protocol.CellInput, out *Actions) {
-	if _, end := in.(protocol.Abandon); c.place.isOver() || c.place.isRetired() && !end {
+	if _, end := in.(protocol.AbandonHosting); c.place.isOver() || c.place.isRetired() && !end {
 		return
 	}
 	switch in := in.(type) {
@@ -30,16 +30,16 @@ func (c *Cell) Apply(now machine.Instant, in protocol.CellInput, out *Actions) {
 		c.resumeHosting(now, in, out)
 	case protocol.ReleaseHosting:
 		c.releaseHosting(now, in, out)
-	case protocol.Retire:
+	case protocol.RetireShard:
 		c.Handoff().retire(now, in, out)
-	case protocol.Suspend:
+	case protocol.SuspendHosting:
 		c.place.suspend(true)
-	case protocol.Unsuspend:
+	case protocol.UnsuspendHosting:
 		c.place.suspend(false)
 		c.alarm.settled()
 		c.entities.restart(now, out)
 		c.checkHalted(now, out)
-	case protocol.Abandon:
+	case protocol.AbandonHosting:
 		c.abandon(now, out)
 	}
 }
@@ -143,7 +143,7 @@ func (c *Cell) checkHalted(now machine.Instant, out *Actions) {
 	c.entities.remembering.end()
 	c.in.acks(out)
 	c.place.halt(now)
-	halted := protocol.ShardHalted{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end(), Snapshots: c.memory.end()}
+	halted := protocol.ShardStopped{Epoch: c.place.hostedUnder(), Base: c.place.baseEpoch(), Positions: c.in.end(), Snapshots: c.memory.end()}
 	out.add(Action{Op: OpEnd})
 	out.add(Action{Op: OpEvent, Event: halted})
 }

@@ -59,7 +59,7 @@ func TestMessagesDuringAStop(t *testing.T) {
 	c.done("y", cell.Result{})
 	c.tell("z")
 	require.Empty(t, c.stopped("x"))
-	require.Equal(t, "shardhalted", c.stopped("y"))
+	require.Equal(t, "shardstopped", c.stopped("y"))
 	require.Equal(t, "transmit:z:3", c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)}))
 }
 
@@ -74,7 +74,7 @@ func TestStopOfIdleAndFailed(t *testing.T) {
 	c.done("y", cell.Result{})
 	c.deliver(from(nodeB, "y", 4, epoch(1)))
 	require.Equal(t, "stop:y", c.apply(protocol.StopHosting{Epoch: epoch(1)})[len("lookup "):])
-	require.Equal(t, "ack:2 shardhalted", c.stopped("y"))
+	require.Equal(t, "ack:2 shardstopped", c.stopped("y"))
 }
 
 // A home that is told to host again under a higher epoch obeys orders with that epoch only.
@@ -83,7 +83,7 @@ func TestHostAgain(t *testing.T) {
 	c := host(t, cell.Config{})
 	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(1)}))
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
-	require.Equal(t, "shardhalted", c.apply(protocol.StopHosting{Epoch: epoch(3)}))
+	require.Equal(t, "shardstopped", c.apply(protocol.StopHosting{Epoch: epoch(3)}))
 
 	n := newCell(t, nodeA, cell.Config{})
 	n.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)})
@@ -112,7 +112,7 @@ func TestEarlyMessagesAreSortedAndBounded(t *testing.T) {
 func TestLateAnswersOfEntities(t *testing.T) {
 	c := host(t, cell.Config{})
 	c.deliver(from(nodeB, "x", 1, epoch(1)))
-	c.apply(protocol.Abandon{})
+	c.apply(protocol.AbandonHosting{})
 	require.Equal(t, "stop:x", c.started("x", true), "started after the end")
 	require.Empty(t, c.started("x", true), "said twice")
 	require.Empty(t, c.stopped("x"))

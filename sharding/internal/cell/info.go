@@ -21,7 +21,7 @@ type Info struct {
 	Epoch             protocol.Epoch  // The epoch of the home.
 	Since             machine.Instant // When this node last learned of a change; 0: never.
 	Hosting, Stopping bool
-	Retired           bool // No node hosts the shard any more, see [protocol.Retire].
+	Retired           bool // No node hosts the shard any more, see [protocol.RetireShard].
 	Suspended         bool
 	Blocked           bool            // The lane to the home is full or broken.
 	Asked             bool            // The cell has asked the coordinator for a home, or for a newer one.

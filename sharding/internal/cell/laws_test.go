@@ -167,7 +167,7 @@ func (m *cellModel) carry() {
 			require.True(m.t, m.stuck[a.Entity])
 			delete(m.stuck, a.Entity)
 		case cell.OpEvent:
-			if halted, ok := a.Event.(protocol.ShardHalted); ok {
+			if halted, ok := a.Event.(protocol.ShardStopped); ok {
 				m.hosting, m.positions = false, halted.Positions
 				for _, e := range m.alive {
 					require.True(m.t, e.Ended(), "what has not stopped was left behind")
@@ -464,10 +464,10 @@ func (m *cellModel) acts() map[string]func(*rapid.T) {
 		},
 		"standing": func(*rapid.T) {
 			if m.suspended = !m.suspended; m.suspended {
-				m.apply(protocol.Suspend{})
+				m.apply(protocol.SuspendHosting{})
 				return
 			}
-			m.apply(protocol.Unsuspend{})
+			m.apply(protocol.UnsuspendHosting{})
 		},
 		"come": func(t *rapid.T) {
 			w := m.waiter(t)
@@ -652,7 +652,7 @@ func (m *cellModel) host() {
 // conclude ends the node and everything that is under way, and checks that nothing is left.
 func (m *cellModel) conclude() {
 	m.ended = true
-	m.apply(protocol.Abandon{})
+	m.apply(protocol.AbandonHosting{})
 	for _, w := range m.waiting {
 		require.True(m.t, w.called, "everybody is called in the end")
 		require.Equal(m.t, cell.Ended, m.cell.Accept(m.now, w.m, &m.out))

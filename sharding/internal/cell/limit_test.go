@@ -126,7 +126,7 @@ func TestUsesAreGathered(t *testing.T) {
 // released, or when the home is another one.
 func TestWhoIsGivenUpHasNoHandle(t *testing.T) {
 	for _, given := range []protocol.CellInput{
-		protocol.ReleaseHosting{Epoch: epoch(1)}, protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, protocol.Abandon{},
+		protocol.ReleaseHosting{Epoch: epoch(1)}, protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, protocol.AbandonHosting{},
 	} {
 		c, s := limited(t)
 		c.tell("x")
@@ -172,9 +172,9 @@ func TestWhoMakesRoom(t *testing.T) {
 	c.done("x", cell.Result{Reply: &protocol.Reply{}, Withhold: true})
 	require.Equal(t, cell.Busy, c.evict(s), "its reply waits")
 	c.tick(time.Second)
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	require.Equal(t, cell.Busy, c.evict(s))
-	c.apply(protocol.Unsuspend{})
+	c.apply(protocol.UnsuspendHosting{})
 	at, e := s.x(t)
 	require.Equal(t, cell.Gone, c.Maintenance().Evict(c.now, newHandles(), e, at, &c.out), "another limiter")
 	require.Equal(t, cell.Gone, c.Maintenance().Evict(c.now, s, e, at+1, &c.out), "another handle")

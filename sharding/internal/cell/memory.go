@@ -71,7 +71,7 @@ func (m *memory) expire(now machine.Instant, out *Actions) {
 func (m *memory) forgotten(entities []string, why protocol.Loss, out *Actions) {
 	for _, entity := range entities {
 		m.counts.Forgotten[why]++
-		out.add(Action{Op: OpForgotten, Event: protocol.Forgotten{Entity: entity, Loss: why}})
+		out.add(Action{Op: OpForgotten, Event: protocol.MemoryLost{Entity: entity, Loss: why}})
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *bench) works(id string) {
 
 // halted returns what the shard takes along.
 func (c *bench) halted() []protocol.Snapshot {
-	return c.last[cell.OpEvent].Event.(protocol.ShardHalted).Snapshots
+	return c.last[cell.OpEvent].Event.(protocol.ShardStopped).Snapshots
 }
 
 // The shard stops when the last entity has given its memory, which goes with it.
@@ -59,7 +59,7 @@ func TestSnapshotsGoWithTheShard(t *testing.T) {
 	require.Equal(t, "snapshot:x", c.leaves("x", cell.StopMoved))
 	require.Equal(t, "snapshot:y", c.leaves("y", cell.StopMoved))
 	require.Empty(t, c.gave("y", "memory of y"))
-	require.Equal(t, "shardhalted", c.gave("x", "memory of x"))
+	require.Equal(t, "shardstopped", c.gave("x", "memory of x"))
 	require.Equal(t, []protocol.Snapshot{{Entity: "x", Data: []byte("memory of x")}, {Entity: "y", Data: []byte("memory of y")}}, c.halted())
 	require.Zero(t, c.Handoff().Kept())
 	require.EqualValues(t, 2, c.tally().Snapshots)
@@ -85,7 +85,7 @@ func TestWhoIsAskedForASnapshot(t *testing.T) {
 		c := host(t, recalling)
 		c.works("x")
 		c.apply(protocol.StopHosting{Epoch: epoch(1)})
-		want := "shardhalted"
+		want := "shardstopped"
 		if why == cell.StopMoved || why == cell.StopLeaving {
 			want = "snapshot:x"
 		}
@@ -111,7 +111,7 @@ func TestASnapshotThatTakesTooLong(t *testing.T) {
 	c.leaves("y", cell.StopMoved)
 	c.gave("y", "memory")
 	require.Empty(t, c.tick(9*time.Second))
-	require.Equal(t, "forgotten:x:too-slow stuck:x shardhalted", c.tick(time.Second))
+	require.Equal(t, "forgotten:x:too-slow stuck:x shardstopped", c.tick(time.Second))
 	require.Equal(t, []protocol.Snapshot{{Entity: "y", Data: []byte("memory")}, {Entity: "x", Loss: protocol.LossTooSlow}}, c.halted())
 	require.Equal(t, "returned:x", c.gave("x", "memory"))
 	require.Zero(t, c.Handoff().Kept())
@@ -124,7 +124,7 @@ func TestASnapshotThatTakesTooLong(t *testing.T) {
 	c.apply(protocol.ResumeHosting{Epoch: epoch(1)})
 	require.Empty(t, c.tick(time.Minute), "nobody waits for it")
 	require.Empty(t, c.tell("x"))
-	require.Equal(t, "forgotten:x:too-slow fail:x:not delivered stuck:x shardhalted", c.apply(protocol.StopHosting{Epoch: epoch(1)}))
+	require.Equal(t, "forgotten:x:too-slow fail:x:not delivered stuck:x shardstopped", c.apply(protocol.StopHosting{Epoch: epoch(1)}))
 }
 
 // When the stop of the shard is taken back, the next instance here has the memory.
@@ -170,7 +170,7 @@ func TestASnapshotThatOutlivesTheHosting(t *testing.T) {
 	c.apply(protocol.StopHosting{Epoch: epoch(1)})
 	late := c.entities["x"]
 	require.Equal(t, "snapshot:x", c.leaves("x", cell.StopMoved))
-	require.Equal(t, "forgotten:x:too-slow stuck:x shardhalted", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
+	require.Equal(t, "forgotten:x:too-slow stuck:x shardstopped", c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)})
 	c.apply(protocol.StartHosting{Epoch: epoch(3), Base: epoch(1)})
 	c.works("x")
@@ -181,6 +181,6 @@ func TestASnapshotThatOutlivesTheHosting(t *testing.T) {
 	require.Empty(t, c.gave("x", "memory of x"))
 	c.Handoff().Gave(c.now, late, protocol.Snapshot{Data: []byte("an old memory")}, &c.out)
 	require.Equal(t, "returned:x", c.did())
-	require.Equal(t, "shardhalted", c.stopped("y"))
+	require.Equal(t, "shardstopped", c.stopped("y"))
 	require.Equal(t, []protocol.Snapshot{{Entity: "x", Data: []byte("memory of x")}}, c.halted())
 }

@@ -49,9 +49,9 @@ type place struct {
 	epoch     protocol.Epoch  // The epoch of the home, while hosting.
 	started   *protocol.Epoch // A copy of the epoch under which the last entity was started, see token.
 	since     machine.Instant // When route or state last changed.
-	suspended bool            // The node has no standing, see [protocol.Suspend].
-	abandoned bool            // The node has ended, see [protocol.Abandon].
-	retired   bool            // No node hosts the shard any more, see [protocol.Retire].
+	suspended bool            // The node has no standing, see [protocol.SuspendHosting].
+	abandoned bool            // The node has ended, see [protocol.AbandonHosting].
+	retired   bool            // No node hosts the shard any more, see [protocol.RetireShard].
 	leaving   bool            // The last stop of the shard was because the node leaves.
 	former    []formerHome    // Earlier homes of the shard since base, the oldest first; see [Cell.Went].
 	homes     uint64          // How many homes this cell has heard of.

@@ -33,15 +33,15 @@ func TestOnlyWhoAsksIsForgotten(t *testing.T) {
 	}{
 		"asks, idle":                       {func(c *bench) { passivate(c) }, true, ""},
 		"asks at a message":                {func(c *bench) { c.tell("x"); passivate(c); c.done("x", cell.Result{}) }, true, ""},
-		"asks, and without standing":       {func(c *bench) { c.apply(protocol.Suspend{}); passivate(c); c.apply(protocol.Unsuspend{}) }, true, ""},
-		"asks, then its shard moves":       {func(c *bench) { passivate(c); c.apply(stop) }, false, "shardhalted"},
+		"asks, and without standing":       {func(c *bench) { c.apply(protocol.SuspendHosting{}); passivate(c); c.apply(protocol.UnsuspendHosting{}) }, true, ""},
+		"asks, then its shard moves":       {func(c *bench) { passivate(c); c.apply(stop) }, false, "shardstopped"},
 		"a move that is called off":        {func(c *bench) { c.apply(stop); c.apply(resume) }, false, "start:x"},
 		"the same, after a stop was begun": {func(c *bench) { passivate(c); c.apply(stop); c.apply(resume) }, true, ""},
 		"the same, without standing": {func(c *bench) {
-			c.apply(protocol.Suspend{})
+			c.apply(protocol.SuspendHosting{})
 			c.apply(stop)
 			c.apply(resume)
-			c.apply(protocol.Unsuspend{})
+			c.apply(protocol.UnsuspendHosting{})
 		}, false, "start:x"},
 		"fails": {func(c *bench) { c.tell("x"); c.done("x", cell.Result{Failed: true}) }, false, "start:x"},
 	} {

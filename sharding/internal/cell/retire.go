@@ -25,7 +25,7 @@ import (
 // to an entity keep their order.
 
 // retire ends what the cell does for its shard.
-func (h Handoff) retire(now machine.Instant, r protocol.Retire, out *Actions) {
+func (h Handoff) retire(now machine.Instant, r protocol.RetireShard, out *Actions) {
 	c := h.c
 	if c.place.isRetired() {
 		return
@@ -47,7 +47,7 @@ func (h Handoff) retire(now machine.Instant, r protocol.Retire, out *Actions) {
 
 // handOn empties the window: what was delivered is acknowledged, what may have been has an unknown
 // outcome, and the rest moves.
-func (o *origin) handOn(r protocol.Retire, out *Actions) {
+func (o *origin) handOn(r protocol.RetireShard, out *Actions) {
 	known := r.Known && r.Base == o.place.baseEpoch()
 	switch {
 	case known:

@@ -31,10 +31,10 @@ func sender(t *testing.T) *bench {
 func TestARetiredShardHandsOnWhatWasNotDelivered(t *testing.T) {
 	c := sender(t)
 	at := []protocol.Position{{Origin: nodeB, Seq: 9}, {Origin: nodeA, Seq: 1}}
-	require.Equal(t, "acked:x:1 move:y:2 move:x:3 move:x:4", c.apply(protocol.Retire{Epoch: epoch(9), Base: epoch(1), Positions: at, Known: true}))
+	require.Equal(t, "acked:x:1 move:y:2 move:x:3 move:x:4", c.apply(protocol.RetireShard{Epoch: epoch(9), Base: epoch(1), Positions: at, Known: true}))
 	require.True(t, c.Handoff().Retired())
 	require.True(t, c.Info().Retired)
-	require.Empty(t, c.apply(protocol.Retire{Epoch: epoch(10), Base: epoch(1)}), "a shard is retired once")
+	require.Empty(t, c.apply(protocol.RetireShard{Epoch: epoch(10), Base: epoch(1)}), "a shard is retired once")
 	require.Empty(t, c.apply(protocol.StartHosting{Epoch: epoch(11), Base: epoch(11)}), "and never hosted again")
 	require.Empty(t, c.apply(protocol.SetRoute{Home: nodeC, Epoch: epoch(12), Base: epoch(1)}))
 	require.Equal(t, "drop:old-stream", c.deliver(from(nodeC, "x", 1, epoch(1))))
@@ -47,13 +47,13 @@ func TestARetiredShardHandsOnWhatWasNotDelivered(t *testing.T) {
 // Who delivered nothing says nothing of an origin: all of it goes on, what has left included.
 func TestAnOriginWithoutAPositionHandsOnEverything(t *testing.T) {
 	c := sender(t)
-	require.Equal(t, "move:x:1 move:y:2 move:x:3 move:x:4", c.apply(protocol.Retire{Epoch: epoch(9), Base: epoch(1), Known: true}))
+	require.Equal(t, "move:x:1 move:y:2 move:x:3 move:x:4", c.apply(protocol.RetireShard{Epoch: epoch(9), Base: epoch(1), Known: true}))
 }
 
 // When nobody knows what was delivered, what has left has an unknown outcome, and the rest goes on. So it
 // is when the positions are those of streams of which this node has not heard.
 func TestARetiredShardOfWhichNobodyKnowsWhatWasDelivered(t *testing.T) {
-	for _, r := range []protocol.Retire{
+	for _, r := range []protocol.RetireShard{
 		{Epoch: epoch(9), Base: epoch(1)},
 		{Epoch: epoch(9), Base: epoch(5), Positions: []protocol.Position{{Origin: nodeA, Seq: 3}}, Known: true},
 	} {
@@ -62,7 +62,7 @@ func TestARetiredShardOfWhichNobodyKnowsWhatWasDelivered(t *testing.T) {
 	}
 	c := newCell(t, nodeA, cell.Config{}) // A cell that never knew a home.
 	require.Equal(t, "lookup", c.tell("x"))
-	require.Equal(t, "move:x:1", c.apply(protocol.Retire{}))
+	require.Equal(t, "move:x:1", c.apply(protocol.RetireShard{}))
 }
 
 // A cell of the next layout takes what is handed on behind what it has, whatever room there is.
@@ -93,7 +93,7 @@ func TestWhatWaitsAtARetiredShard(t *testing.T) {
 	c.did()
 	later := from(nodeC, "x", 1, epoch(7)) // By a map that this node has not heard of.
 	require.Equal(t, "lookup", c.deliver(later))
-	did := c.apply(protocol.Retire{Epoch: epoch(9), Base: epoch(1), Known: true, Lost: []protocol.Snapshot{
+	did := c.apply(protocol.RetireShard{Epoch: epoch(9), Base: epoch(1), Known: true, Lost: []protocol.Snapshot{
 		{Entity: "m", Data: []byte("memory")}, {Entity: "n", Loss: protocol.LossTooLarge},
 	}})
 	require.Equal(t, "move:x:1 room:y drop:old-stream forgotten:m:resharded forgotten:n:too-large", did)

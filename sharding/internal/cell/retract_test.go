@@ -38,7 +38,7 @@ type streamModel struct {
 	lane    []travels // The messages in the lane, from place written on.
 	wire    []travels // The messages that have left and have not arrived.
 	acks    []protocol.Ack
-	needs   []protocol.Need
+	needs   []protocol.Nack
 	waits   map[uint64]bool // The accepted messages that the origin's cell still has, by correlation.
 	next    uint64
 	left    map[uint64]bool // The messages of which a copy has left the lane, by correlation.
@@ -148,7 +148,7 @@ func (s *streamModel) hosted() {
 		case cell.OpAck:
 			s.acks = append(s.acks, protocol.Ack{Base: a.Base, Seq: a.Seq})
 		case cell.OpNeed:
-			s.needs = append(s.needs, protocol.Need{Base: a.Base, Seq: a.Seq})
+			s.needs = append(s.needs, protocol.Nack{Base: a.Base, Seq: a.Seq})
 		default:
 		}
 	}
@@ -371,11 +371,11 @@ func TestWhatHasNotBegunIsTakenBack(t *testing.T) {
 // A shard that is told to stop has stopped when the last message that waits is taken back.
 func TestAShardStopsWhenTheLastIsTakenBack(t *testing.T) {
 	c := host(t, cell.Config{})
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	m := &cell.Message{Entity: "x", Correlation: 1}
 	require.Equal(t, cell.Accepted, c.Accept(c.now, m, &c.out))
 	require.Empty(t, c.did())
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
 	require.True(t, c.takesBack("x", 1))
-	require.Equal(t, "shardhalted", c.did())
+	require.Equal(t, "shardstopped", c.did())
 }

@@ -116,7 +116,7 @@ func TestARunIsLeftBehind(t *testing.T) {
 	c := busy(t, 3)
 	require.Equal(t, 2, c.given(2))
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
-	require.Equal(t, "fail:x:not delivered fail:x:unknown outcome fail:x:unknown outcome reply:unknown outcome stuck:x shardhalted",
+	require.Equal(t, "fail:x:not delivered fail:x:unknown outcome fail:x:unknown outcome reply:unknown outcome stuck:x shardstopped",
 		c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}))
 	require.Zero(t, c.ran(2))
 	require.Equal(t, "returned:x free:x:0 stop:x", c.done("x", cell.Result{}))

@@ -10,7 +10,7 @@ import "github.com/quorate/quorate/gossip"
 // nodes of this table; from every other node it is a [Fault] that changes nothing:
 //
 //	a message            its origin; or a member that passes it on, for a member
-//	Ack, Need            the home of the shard
+//	Ack, Nack            the home of the shard
 //	Flow: hold, open     the home of the shard
 //	Flow: ask            any member; the answer tells what sending would show too
 //	Reply                a home to which the message went, see [Cell.Went]
@@ -34,7 +34,7 @@ type Fault uint8
 const (
 	FaultNone   Fault = iota // The frame is not refused.
 	FaultOrigin              // A message whose origin did not send it, nor a member that passes it on.
-	FaultHome                // An [protocol.Ack], [protocol.Need] or [protocol.Flow] of a node that is not the home of the shard.
+	FaultHome                // An [protocol.Ack], [protocol.Nack] or [protocol.Flow] of a node that is not the home of the shard.
 	FaultReply               // A [protocol.Reply] of a node to which no message with its number went.
 
 	faultCount

@@ -39,7 +39,7 @@ func TestTheHomeAloneIsBelieved(t *testing.T) {
 	c := newCell(t, nodeA, cell.Config{})
 	c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(1), Base: epoch(1)})
 	c.tell("x")
-	ack, need := protocol.Ack{Base: epoch(1), Seq: 1}, protocol.Need{Base: epoch(1), Seq: 1}
+	ack, need := protocol.Ack{Base: epoch(1), Seq: 1}, protocol.Nack{Base: epoch(1), Seq: 1}
 	hold := protocol.Flow{Entity: "x", Epoch: epoch(1), State: protocol.FlowHold}
 	c.Acked(c.now, nodeC, ack, &c.out)
 	require.Equal(t, "forged:home", c.did())

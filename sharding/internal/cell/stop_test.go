@@ -71,8 +71,8 @@ func TestWhyAnInstanceIsStopped(t *testing.T) {
 			c.apply(protocol.ReleaseHosting{Epoch: epoch(1)})
 			c.done("x", cell.Result{})
 		}},
-		{cell.StopLost, false, func(c *bench) { c.apply(protocol.Abandon{}) }},
-		{cell.StopLost, false, func(c *bench) { c.apply(elsewhere); c.apply(protocol.Abandon{}) }},
+		{cell.StopLost, false, func(c *bench) { c.apply(protocol.AbandonHosting{}) }},
+		{cell.StopLost, false, func(c *bench) { c.apply(elsewhere); c.apply(protocol.AbandonHosting{}) }},
 	} {
 		c := serving(t)
 		test.make(c)
@@ -87,13 +87,13 @@ func TestWhyAnInstanceIsStopped(t *testing.T) {
 // standing is back, and a new instance processes the messages that came meanwhile.
 func TestAStopWaitsForStanding(t *testing.T) {
 	c := serving(t)
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	require.Empty(t, passivate(c))
 	require.Empty(t, c.tell("x"))
 	require.Empty(t, c.tick(time.Minute))
 	c.Maintenance().Sweep(c.now, 10, &c.out)
 	require.Empty(t, c.did(), "it is not stuck")
-	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
+	require.Equal(t, "stop:x", c.apply(protocol.UnsuspendHosting{}))
 	_, begins := c.begin(true)
 	require.True(t, begins)
 	require.Equal(t, "start:x", c.stopped("x"))
@@ -107,10 +107,10 @@ func TestTheClockIsLookedAtBeforeAStop(t *testing.T) {
 	_, begins := c.begin(false)
 	require.False(t, begins)
 	require.Equal(t, "stop:x", c.tick(50*time.Millisecond))
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	_, begins = c.begin(true)
 	require.False(t, begins, "the cell knows better than the clock")
-	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
+	require.Equal(t, "stop:x", c.apply(protocol.UnsuspendHosting{}))
 	why, begins := c.begin(true)
 	require.True(t, begins)
 	require.Equal(t, cell.StopPassivated, why)
@@ -120,10 +120,10 @@ func TestTheClockIsLookedAtBeforeAStop(t *testing.T) {
 // standing is back.
 func TestAMoveWaitsForStanding(t *testing.T) {
 	c := serving(t)
-	c.apply(protocol.Suspend{})
+	c.apply(protocol.SuspendHosting{})
 	require.Empty(t, c.apply(protocol.StopHosting{Epoch: epoch(1)}))
-	require.Equal(t, "stop:x", c.apply(protocol.Unsuspend{}))
-	require.Equal(t, "shardhalted", c.stopped("x"))
+	require.Equal(t, "stop:x", c.apply(protocol.UnsuspendHosting{}))
+	require.Equal(t, "shardstopped", c.stopped("x"))
 }
 
 // When the hosting ends while a stop waits for standing, the stop begins at once, with the
@@ -137,10 +137,10 @@ func TestAStopThatWaitedInVain(t *testing.T) {
 			return c.apply(protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(1)})
 		}},
 		{cell.StopReplaced, func(c *bench) string { return c.apply(protocol.ReleaseHosting{Epoch: epoch(1)}) }},
-		{cell.StopLost, func(c *bench) string { return c.apply(protocol.Abandon{}) }},
+		{cell.StopLost, func(c *bench) string { return c.apply(protocol.AbandonHosting{}) }},
 	} {
 		c := serving(t)
-		c.apply(protocol.Suspend{})
+		c.apply(protocol.SuspendHosting{})
 		c.apply(protocol.StopHosting{Epoch: epoch(1)})
 		require.Contains(t, test.end(c), "stop:x")
 		why, begins := c.begin(false)

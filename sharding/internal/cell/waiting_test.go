@@ -144,7 +144,7 @@ func TestWaitersWhenTheHostingEnds(t *testing.T) {
 	}{
 		"stop":    {protocol.StopHosting{Epoch: epoch(1)}, cell.Packed}, // The message waits in the window.
 		"evict":   {protocol.SetRoute{Home: nodeB, Epoch: epoch(2), Base: epoch(2)}, cell.Packed},
-		"abandon": {protocol.Abandon{}, cell.Ended},
+		"abandon": {protocol.AbandonHosting{}, cell.Ended},
 	}
 	for name, end := range endings {
 		t.Run(name, func(t *testing.T) {

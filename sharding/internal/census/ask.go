@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/sharding/internal/survey"
 )
 
-// Asker puts questions to the survey machine of a node, and waits; gather looks for
-// what the node was asked, on a goroutine of its own for each question, of which the machine permits a few at a time.
+// Asker gives questions to the survey machine of a node, and waits for the answers; inspect looks for what the node was
+// asked, on a goroutine of its own for each question, of which the machine permits a few at a time.
 type Asker struct {
 	cfg    Config
 	handle *machine.Handle
@@ -43,9 +43,9 @@ func Attach(node *membership.Node, cfg Config) (*Asker, error) {
 			Name: survey.ComponentName, Service: survey.Service, Codec: survey.Codec{}, Machine: survey.New(node.Self()),
 		},
 		Other: func(e machine.Effect) {
-			if g, ok := e.(survey.Gather); ok {
+			if g, ok := e.(survey.Inspection); ok {
 				// The goroutine is owned by the node, and ends with the limit of the question.
-				cfg.Go(func() { v.gather(g) })
+				cfg.Go(func() { v.inspect(g) })
 			}
 		},
 		Published: func(event any) {
@@ -73,7 +73,7 @@ func Limit(ctx context.Context, usual time.Duration) time.Duration {
 		return usual
 	}
 	left := time.Until(at)
-	return min(max(left-margin, left/2), survey.LimitMax)
+	return min(max(left-margin, left/2), survey.MaxLimit)
 }
 
 // Ask asks, and waits for the result. There is none, and ok is false, if ctx or the node ends first.
@@ -84,8 +84,8 @@ func (v *Asker) Ask(ctx context.Context, a survey.Ask) (f survey.Finished, ok bo
 	})
 }
 
-// gather looks for what a question asks for, and hands the answer back.
-func (v *Asker) gather(g survey.Gather) {
+// inspect looks for what a question asks for, and hands the answer back.
+func (v *Asker) inspect(g survey.Inspection) {
 	ctx, cancel := context.WithTimeout(v.cfg.Context, g.Question.Limit)
 	defer cancel()
 	answer := survey.Answer{Fault: survey.FaultNoKind}
@@ -95,7 +95,7 @@ func (v *Asker) gather(g survey.Gather) {
 	}
 	answer.ID = g.Question.ID
 	// Without the answer, since the node ends, whoever asks hears nothing.
-	_ = v.handle.PostWait(v.cfg.Context, survey.Gathered{To: g.From, Answer: answer})
+	_ = v.handle.PostWait(v.cfg.Context, survey.InspectionResult{To: g.From, Answer: answer})
 }
 
 // atHomeLimit is how long an explanation waits for the home of an entity.
@@ -109,15 +109,15 @@ func (v *Asker) AtHome(ctx context.Context, k *Kind, home, entity string) []stri
 	if node.String() != home {
 		return []string{unknown}
 	}
-	q := survey.Question{Sort: survey.SortEntity, Kind: k.Name, After: survey.Cursor{ID: entity}}
+	q := survey.Question{Type: survey.TypeEntity, Kind: k.Name, After: survey.Cursor{ID: entity}}
 	f, ok := v.Ask(ctx, survey.Ask{Limit: min(Limit(ctx, atHomeLimit), atHomeLimit), To: []survey.Part{{Node: node, Question: q}}})
 	switch {
 	case !ok:
 		return []string{unknown}
 	case len(f.Missing) > 0:
 		return []string{unknown + ", which " + f.Missing[0].Why}
-	case len(f.Said) == 1 && len(f.Said[0].Answer.Lines) > 0:
-		return f.Said[0].Answer.Lines
+	case len(f.Answers) == 1 && len(f.Answers[0].Answer.Lines) > 0:
+		return f.Answers[0].Answer.Lines
 	default:
 		return []string{"the entity is not in memory at its home"}
 	}

@@ -36,19 +36,19 @@ type Kind struct {
 // answer answers a question from what this node knows.
 func (k *Kind) answer(ctx context.Context, q survey.Question) survey.Answer {
 	a := survey.Answer{Proxy: k.Proxy}
-	switch q.Sort {
-	case survey.SortShards:
+	switch q.Type {
+	case survey.TypeShards:
 		a.Shards = k.hosted()
-	case survey.SortEntities:
+	case survey.TypeEntities:
 		a.Entities, a.More = k.page(q)
-	case survey.SortEntity:
+	case survey.TypeEntity:
 		if protocol.EntityFault(q.After.ID) == "" {
 			a.Lines, _ = k.Describe(k.Region.SlotOf(q.After.ID), q.After.ID)
 		}
-	case survey.SortTell:
+	case survey.TypeTell:
 		a.Told = k.tellLiving(ctx, q)
 	default:
-		a.Fault, a.Detail = survey.FaultOther, fmt.Sprintf("does not know questions of sort %d", q.Sort)
+		a.Fault, a.Detail = survey.FaultOther, fmt.Sprintf("does not know questions of sort %d", q.Type)
 	}
 	return a
 }

@@ -356,7 +356,7 @@ func (c *Control) fromShard(in FromShard) {
 	switch e := in.Event.(type) {
 	case protocol.Lookup:
 		k.host.onLookup(c.now, in.Shard, e)
-	case protocol.ShardHalted:
+	case protocol.ShardStopped:
 		k.host.onHalted(in.Shard, e)
 	}
 }
@@ -425,9 +425,9 @@ func (c *Control) standing(until machine.Instant) {
 	}
 	c.suspended = suspended
 	if suspended {
-		c.out.Add(ToShards{Input: protocol.Suspend{}})
+		c.out.Add(ToShards{Input: protocol.SuspendHosting{}})
 	} else {
-		c.out.Add(ToShards{Input: protocol.Unsuspend{}})
+		c.out.Add(ToShards{Input: protocol.UnsuspendHosting{}})
 	}
 	for _, k := range c.kinds {
 		if k.host != nil {
@@ -467,7 +467,7 @@ func (c *Control) end() {
 			k.stopCoordinator()
 		}
 	}
-	c.out.Add(ToShards{Input: protocol.Abandon{}})
+	c.out.Add(ToShards{Input: protocol.AbandonHosting{}})
 	c.out.Disarm(tickTimer{})
 	c.out.Disarm(standingTimer{})
 }

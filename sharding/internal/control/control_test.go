@@ -590,7 +590,7 @@ func TestHostingRules(t *testing.T) {
 	require.Equal(t, e(5), last[control.ShardsStopped](t, p).Shards[0].Epoch, "too late to resume")
 	p.say(n, host(5))
 	require.Empty(t, p.heard, "what has stopped is not hosted again under its epoch")
-	n.step(control.FromShard{Kind: "k", Shard: 0, Event: protocol.ShardHalted{Epoch: e(2)}})
+	n.step(control.FromShard{Kind: "k", Shard: 0, Event: protocol.ShardStopped{Epoch: e(2)}})
 	require.Empty(t, p.heard, "an event of another epoch")
 	p.say(n, control.Query{Kind: "k", Term: term(1, 1)})
 	require.Empty(t, last[control.Report](t, p).Hosted)
@@ -667,7 +667,7 @@ func TestHostWithoutStanding(t *testing.T) {
 	n.told = nil
 	e := protocol.Epoch{Born: 7, Term: term(1, 1), N: 2}
 	p.say(n, control.Host{Kind: "k", Term: term(1, 1), Shards: []control.HostShard{{Shard: 0, Epoch: e, Base: e}}})
-	require.Equal(t, []protocol.CellInput{protocol.Suspend{}, protocol.StartHosting{Epoch: e, Base: e}}, n.told)
+	require.Equal(t, []protocol.CellInput{protocol.SuspendHosting{}, protocol.StartHosting{Epoch: e, Base: e}}, n.told)
 }
 
 // The end of a node ends its hosting and its coordinators at once, and no input has an
@@ -677,7 +677,7 @@ func TestStopping(t *testing.T) {
 	n := f.cluster(1, six())[0]
 	n.step(component.Stopping{Reason: component.StopDowned})
 	require.Empty(t, n.hosts())
-	require.Equal(t, protocol.Abandon{}, n.told[len(n.told)-1])
+	require.Equal(t, protocol.AbandonHosting{}, n.told[len(n.told)-1])
 	require.Len(t, published[control.CoordinatorStopped](n), 1)
 	require.Empty(t, n.timers)
 	told := len(n.told)

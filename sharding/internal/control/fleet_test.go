@@ -81,15 +81,15 @@ type peer struct {
 	busy      time.Duration  // How long the entities have handled messages, until measuredAt.
 
 	measuredAt time.Duration
-	asking     map[protocol.ShardID]bool            // The shards whose leases the node asks for, or holds.
-	scale      control.Scale                        // What the node knows of the shards in use.
-	layouts    []protocol.Layout                    // Those in force, once there was a change.
-	retired    map[protocol.ShardID]protocol.Retire // What the node was told of shards that are retired.
-	mute       bool                                 // The calls in rounds get no answer.
-	worst      int                                  // The most that one step has done, see weigh.
-	measures   bool                                 // Count what each step allocates.
-	objects    int                                  // The most that one step has allocated.
-	placed     int                                  // The most shards that one step has told one node to host.
+	asking     map[protocol.ShardID]bool                 // The shards whose leases the node asks for, or holds.
+	scale      control.Scale                             // What the node knows of the shards in use.
+	layouts    []protocol.Layout                         // Those in force, once there was a change.
+	retired    map[protocol.ShardID]protocol.RetireShard // What the node was told of shards that are retired.
+	mute       bool                                      // The calls in rounds get no answer.
+	worst      int                                       // The most that one step has done, see weigh.
+	measures   bool                                      // Count what each step allocates.
+	objects    int                                       // The most that one step has allocated.
+	placed     int                                       // The most shards that one step has told one node to host.
 }
 
 const latency = time.Millisecond
@@ -404,11 +404,11 @@ func (n *peer) arm(e machine.Arm) {
 
 func (n *peer) all(in protocol.CellInput) {
 	switch in.(type) {
-	case protocol.Suspend:
+	case protocol.SuspendHosting:
 		n.suspended = true
-	case protocol.Unsuspend:
+	case protocol.UnsuspendHosting:
 		n.suspended = false
-	case protocol.Abandon:
+	case protocol.AbandonHosting:
 		clear(n.hosting)
 		clear(n.stopping)
 	}
@@ -442,7 +442,7 @@ func (n *peer) cell(s protocol.ShardID, in protocol.CellInput) {
 	case protocol.ReleaseHosting:
 		n.stopping[s] = 0
 		n.f.after(0, func() { n.halt(s, 0) })
-	case protocol.Retire:
+	case protocol.RetireShard:
 		n.f.log("%s hears that %d is retired, epoch %s base %s known %t", n.id, s, short(in.Epoch), short(in.Base), in.Known)
 		for _, id := range n.f.ids() {
 			if other := n.f.nodes[id]; !other.dead {
@@ -451,7 +451,7 @@ func (n *peer) cell(s protocol.ShardID, in protocol.CellInput) {
 		}
 		require.True(n.f.t, n.f.epochs[s].Less(in.Epoch), "epochs rise: shard %d from %s to %s", s, n.f.epochs[s], in.Epoch)
 		if n.retired == nil {
-			n.retired = map[protocol.ShardID]protocol.Retire{}
+			n.retired = map[protocol.ShardID]protocol.RetireShard{}
 		}
 		require.NotContains(n.f.t, n.retired, s, "%s was told before", n.id)
 		n.retired[s] = in
@@ -513,7 +513,7 @@ func (n *peer) halt(s protocol.ShardID, stop int) {
 	if n.f.memory != nil {
 		memory = n.f.memory(s)
 	}
-	n.step(control.FromShard{Kind: "k", Shard: s, Event: protocol.ShardHalted{
+	n.step(control.FromShard{Kind: "k", Shard: s, Event: protocol.ShardStopped{
 		Epoch: h.Epoch, Base: h.Base, Positions: []protocol.Position{{Origin: writer, Seq: uint64(s) + 1}}, Snapshots: memory,
 	}})
 }

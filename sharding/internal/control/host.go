@@ -22,7 +22,7 @@ import (
 // of the kind and holds a copy of its map. Invariants, between steps:
 //
 //	R1  a shard is in hosted as serving or stopping only if its cell was told to
-//	    host it, and has not answered [protocol.ShardHalted];
+//	    host it, and has not answered [protocol.ShardStopped];
 //	R2  no command of a term below the promise is obeyed;
 //	R3  the epochs of homes only rise.
 type host struct {
@@ -222,7 +222,7 @@ func (h *host) hosts(hs HostShard) bool {
 	*h.homes.at(hs.Shard) = Home{Shard: hs.Shard, Node: self, Epoch: hs.Epoch, Base: hs.Base}
 	delete(h.wanted, hs.Shard)
 	if h.kind.control.suspended {
-		h.toShard(hs.Shard, protocol.Suspend{})
+		h.toShard(hs.Shard, protocol.SuspendHosting{})
 	}
 	h.gates.begin(hs.Shard, hs.cell())
 	return true
@@ -296,7 +296,7 @@ func (h *host) onResume(from gossip.NodeID, m Resume) {
 }
 
 // onHalted hears from a cell that its shard has stopped.
-func (h *host) onHalted(s protocol.ShardID, e protocol.ShardHalted) {
+func (h *host) onHalted(s protocol.ShardID, e protocol.ShardStopped) {
 	entry := h.hosted[s]
 	if entry == nil || entry.epoch != e.Epoch {
 		return

@@ -98,7 +98,7 @@ func (h *host) retire(r Retirement) {
 	delete(h.hosted, r.Shard)
 	delete(h.wanted, r.Shard)
 	*h.homes.at(r.Shard) = Home{Shard: r.Shard, Epoch: r.Epoch, Base: r.Base}
-	h.toShard(r.Shard, protocol.Retire{Epoch: r.Epoch, Base: r.Base, Positions: r.Positions, Known: r.Known, Lost: lost})
+	h.toShard(r.Shard, protocol.RetireShard{Epoch: r.Epoch, Base: r.Base, Positions: r.Positions, Known: r.Known, Lost: lost})
 }
 
 // report adds to a report what the region knows of layouts.

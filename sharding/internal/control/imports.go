@@ -20,14 +20,14 @@ import (
 // answer for the region of a node.
 type ImportQuestion struct {
 	Kind string
-	Take protocol.Take
+	Take protocol.ExportRequest
 }
 
 // ImportAnswer is the counterpart of [ImportQuestion].
 type ImportAnswer struct {
 	Kind  string
 	To    gossip.NodeID
-	Given protocol.Given
+	Given protocol.ExportReply
 }
 
 // ImportFinished is the input that nothing is left of what was before a layout.
@@ -45,13 +45,13 @@ type ToRemembering struct {
 // ImportRequest carries a question. It is not repeated: the machine that asked asks again.
 type ImportRequest struct {
 	Kind string
-	Take protocol.Take
+	Take protocol.ExportRequest
 }
 
 // ImportReply carries an answer. It is not repeated.
 type ImportReply struct {
 	Kind  string
-	Given protocol.Given
+	Given protocol.ExportReply
 }
 
 // KindName returns the name of the kind.
@@ -67,7 +67,7 @@ type importState struct {
 }
 
 // ask sends a question to the home of the first shard of the present layout, if it is known.
-func (h *host) ask(t protocol.Take) {
+func (h *host) ask(t protocol.ExportRequest) {
 	if home := h.homes.at(h.present().Shard(0)); !home.Node.IsZero() {
 		h.kind.sendBulk(home.Node, ImportRequest{Kind: h.cfg.Name, Take: t})
 	}

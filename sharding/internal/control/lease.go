@@ -14,7 +14,7 @@ import (
 //
 //	Host ──> AskLease ──> (waiting) ──LeaseHeld──> StartHosting ──> (held)
 //	              Stop, while it waits: handed back as it came        │ LeaseLost
-//	              ShardsStopped <── ShardHalted <── its entities are given up
+//	              ShardsStopped <── ShardStopped <── its entities are given up
 //	GiveLease when the shard has stopped, or was passed over
 //
 // A shard whose lease was lost is handed back to the coordinator, which gives it a home under a new epoch: this node
@@ -111,7 +111,7 @@ func (g *gates) held(in LeaseHeld) {
 	}
 	of.phase = gateHeld
 	if g.host.kind.control.suspended {
-		g.host.toShard(in.Shard, protocol.Suspend{})
+		g.host.toShard(in.Shard, protocol.SuspendHosting{})
 	}
 	g.host.toShard(in.Shard, of.order)
 	of.order.Positions, of.order.Snapshots = nil, nil

@@ -91,7 +91,7 @@ func (c *Control) receive(from gossip.NodeID, m Message) {
 	case ReshardAnswered:
 		c.answered(from, Explain{Kind: m.Kind, ID: m.ID}, sortReshard, m)
 	case ImportRequest:
-		c.out.Add(ToRemembering{Kind: m.Kind, Input: protocol.Asked{From: from, Take: m.Take}})
+		c.out.Add(ToRemembering{Kind: m.Kind, Input: protocol.Asked{From: from, Request: m.Take}})
 	case ImportReply:
 		c.out.Add(ToRemembering{Kind: m.Kind, Input: m.Given})
 	case SingletonMessage:

@@ -61,11 +61,11 @@ func New(ctx context.Context, held func() bool) *Contexts {
 // when the node regains the standing. Other inputs mean nothing here.
 func (c *Contexts) Apply(in protocol.CellInput) {
 	switch in.(type) {
-	case protocol.Suspend:
+	case protocol.SuspendHosting:
 		c.node.Load().end(nil)
-	case protocol.Abandon:
+	case protocol.AbandonHosting:
 		c.End()
-	case protocol.Unsuspend:
+	case protocol.UnsuspendHosting:
 		c.renew(c.node.Load())
 	}
 }

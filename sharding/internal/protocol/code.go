@@ -5,9 +5,8 @@ package protocol
 
 import "fmt"
 
-// Code says what became of a message. The ways in which one can fail are told apart
-// because they differ in what its sender may do about them. Values are those of the wire
-// and never reused.
+// Code says what became of a message. There is a code for each kind of failure after which the sender may do something
+// else. Values are those of the wire, and never reused.
 type Code uint8
 
 // The codes.
@@ -30,8 +29,7 @@ const (
 	// CodeEntityFailed: the entity could not be started, or failed while it processed
 	// the message.
 	CodeEntityFailed
-	// CodeNoStanding: this node may not host at present, because it does not hear from
-	// enough others.
+	// CodeNoStanding: this node may not host at present, because it has no answers from enough others.
 	CodeNoStanding
 	// CodeExpired: the deadline of the message passed before an entity began to process
 	// it. Sending it again is safe.
@@ -43,8 +41,7 @@ const (
 // Codes is the number of values of [Code] that this version knows.
 const Codes = int(codeCount)
 
-// String says what happened, for people. A code that this version does not know says
-// nothing about what became of the message, so it counts as an unknown outcome.
+// String says what happened, for people. A code that this version does not know counts as an unknown outcome.
 func (c Code) String() string {
 	switch c {
 	case CodeOK:

@@ -11,6 +11,6 @@ import (
 // Term numbers the coordinators of a kind: later ones have higher terms.
 type Term = singleton.Term
 
-// Epoch numbers the homes of a shard: whoever hosts a shard after another has the
-// higher epoch. The zero value is none and below all others.
+// Epoch numbers the homes of a shard: each home has a higher epoch than the ones before. The zero value is none, and
+// below all others.
 type Epoch = epoch.Epoch

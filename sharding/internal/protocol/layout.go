@@ -15,9 +15,8 @@ const layoutBits = 16
 // MaxLayouts bounds the numbers of the layouts of a kind.
 const MaxLayouts = 1 << layoutBits
 
-// Layout is one way of dividing the entities of a kind among shards. A kind begins with the layout of
-// number 0, and each change of its number of shards brings the next: for as long as that takes, two
-// layouts are in force.
+// Layout is one way of dividing the entities of a kind among shards. A kind begins with the layout of number 0, and
+// each change of its number of shards begins the next one: two layouts are in force until the change is complete.
 type Layout struct {
 	Number uint16
 	Shards uint32 // 1 to [MaxShards].
@@ -42,7 +41,7 @@ func (l Layout) Compare(o Layout) int {
 // Layout returns the number of the layout that the shard belongs to.
 func (s ShardID) Layout() uint16 { return uint16(s >> layoutBits) }
 
-// Index returns the place of the shard in its layout, from 0.
+// Index returns the index of the shard in its layout, from 0.
 func (s ShardID) Index() uint32 { return uint32(s) & (1<<layoutBits - 1) }
 
 // HashOf returns the hash of an entity's id by which its shards are found: the xxhash64 of its bytes,

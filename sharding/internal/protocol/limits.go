@@ -13,7 +13,7 @@ const (
 	MaxSnapshotBytes = 1 << 20
 	// MaxShards is the largest number of shards of a kind.
 	MaxShards = 65536
-	// MaxKinds bounds the kinds of which a node keeps a promise and which it does not run itself.
+	// MaxKinds bounds the kinds that a node does not run itself and for which it keeps a promise to a coordinator.
 	MaxKinds = 1024
 	// DefaultMaxShards bounds the shards of all kinds together, unless an operator says otherwise.
 	DefaultMaxShards = 4 * MaxShards

@@ -10,11 +10,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// AnyHasRole reports whether a member that comes or stays has a role, so that shards of a kind that is bound
-// to the role have, or get, a home.
+// AnyHasRole reports whether a member that joins or is up has a role, so that shards of a kind that is bound to the
+// role have a home or will get one.
 func AnyHasRole(s *gossip.State, role string) bool {
 	return slices.ContainsFunc(s.Members(), func(m *gossip.Member) bool { return m.Status < gossip.Leaving && m.HasRole(role) })
 }
 
-// NoRole says that [AnyHasRole] does not hold.
+// NoRole returns the text of the error when [AnyHasRole] is false.
 func NoRole(role string) string { return fmt.Sprintf("no node has the role %q", role) }

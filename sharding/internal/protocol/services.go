@@ -13,14 +13,12 @@ const Service = component.ServiceSharding
 // and acknowledgements travel, on the message lane.
 const MessageService = component.ServiceEntities
 
-// VersionFrames is the version of the protocol between nodes from which on messages of several
-// shards travel in one envelope, and acknowledgements too.
+// VersionFrames is the first version of the protocol between nodes in which an envelope may have messages, or
+// acknowledgements, of several shards.
 const VersionFrames = 2
 
-// VersionNumbers is the version of the protocol between nodes from which on streams have numbers in
-// such envelopes.
+// VersionNumbers is the first version of the protocol between nodes in which such envelopes name streams by numbers.
 const VersionNumbers = 3
 
-// VersionReplies is the version of the protocol between nodes from which on several replies travel
-// in one envelope.
+// VersionReplies is the first version of the protocol between nodes in which an envelope may have several replies.
 const VersionReplies = 4

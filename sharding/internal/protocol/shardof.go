@@ -6,8 +6,8 @@ package protocol
 // HashName names the function of [ShardOf] among the settings of a kind.
 const HashName = "xxhash64"
 
-// ShardID names a shard of a kind: its place in its layout, from 0, and above that the number of the
-// [Layout]. In the first layout it is the place alone.
+// ShardID names a shard of a kind: by its index in its layout, from 0, in the lower bits, and the number of the
+// [Layout] in the upper ones. In the first layout, which has number 0, it is the index.
 type ShardID uint32
 
 // ShardOf returns the shard of an entity in the first layout of a kind: the xxhash64 of the bytes of its id,

@@ -3,16 +3,16 @@
 
 package protocol
 
-// Snapshot is the memory of an entity on its way from an instance that has stopped to the next
-// one. With a Loss it has no memory, and says why.
+// Snapshot is the memory of an entity, from an instance that has stopped for the next one. With a Loss there is no
+// memory, and the Loss says why.
 type Snapshot struct {
 	Entity string
 	Data   []byte
 	Loss   Loss
 }
 
-// snapshotOverhead is what a snapshot counts in bounds beyond its parts: the record of it on the
-// wire, and in the memory of a node.
+// snapshotOverhead is how many bytes a snapshot counts in bounds beyond its parts: what its record takes on the wire
+// and in memory.
 const snapshotOverhead = 64
 
 // Size is the number of bytes that the snapshot counts in bounds.
@@ -26,8 +26,8 @@ func SizeOf(all []Snapshot) (n int) {
 	return n
 }
 
-// Lose returns the snapshots without the memory of any, which is lost for a reason; those that were
-// lost before keep theirs.
+// Lose returns the snapshots without their memory, which is lost for a reason. One that was lost before keeps its
+// reason.
 func Lose(all []Snapshot, why Loss) []Snapshot {
 	lost := make([]Snapshot, 0, len(all))
 	for _, s := range all {
@@ -69,10 +69,10 @@ func (l Loss) String() string {
 	return words[l]
 }
 
-// Forgotten says that the memory of an entity is lost.
-type Forgotten struct {
+// MemoryLost says that the memory of an entity is lost.
+type MemoryLost struct {
 	Entity string
 	Loss   Loss
 }
 
-func (Forgotten) shardEvent() {}
+func (MemoryLost) shardEvent() {}

@@ -42,7 +42,7 @@ func answer(m *remembering.Machine, now machine.Instant, out *remembering.Outbox
 }
 
 // asks lets time pass until the machine asks, and returns the question.
-func asks(t *testing.T, m *remembering.Machine, now *machine.Instant, out *remembering.Outbox) protocol.Take {
+func asks(t *testing.T, m *remembering.Machine, now *machine.Instant, out *remembering.Outbox) protocol.ExportRequest {
 	t.Helper()
 	for out.Ask = nil; len(out.Ask) == 0; {
 		*now = max(*now+1, m.Wake(*now))
@@ -72,8 +72,8 @@ func TestWhatIsTakenOverBegins(t *testing.T) {
 	answer(m, now, out, map[remembering.Set][]string{{Number: 1, Of: 2}: {id}})
 	q := asks(t, m, &now, out)
 	require.Equal(t, []protocol.ShardID{0}, q.Shards)
-	m.Step(now, protocol.Asked{Take: q}, out)
-	require.Equal(t, protocol.Given{Number: q.Number, IDs: []string{id}}, out.Answer[0].Given)
+	m.Step(now, protocol.Asked{Request: q}, out)
+	require.Equal(t, protocol.ExportReply{Number: q.Number, IDs: []string{id}}, out.Answer[0].Given)
 	give := out.Answer[0].Given
 	out.Reset()
 	m.Step(now, give, out)
@@ -84,7 +84,7 @@ func TestWhatIsTakenOverBegins(t *testing.T) {
 	m.Step(now, remembering.Changed{Set: own, Session: 1}, out)
 	q = asks(t, m, &now, out)
 	require.Equal(t, []string{id}, q.Gone)
-	m.Step(now, protocol.Asked{Take: q}, out)
+	m.Step(now, protocol.Asked{Request: q}, out)
 	require.Equal(t, []string{id}, out.Change[0].Forget)
 	require.Equal(t, remembering.Set{Number: 1, Of: 2}, out.Change[0].Set)
 	change := out.Change[0]
@@ -94,7 +94,7 @@ func TestWhatIsTakenOverBegins(t *testing.T) {
 	m.Step(now, remembering.Changed{Session: 2}, out)
 	q = asks(t, m, &now, out)
 	out.Reset()
-	m.Step(now, protocol.Asked{Take: q}, out)
+	m.Step(now, protocol.Asked{Request: q}, out)
 	require.True(t, out.Answer[0].Given.Over)
 	m.Step(now, out.Answer[0].Given, out)
 	require.Equal(t, []uint16{0}, out.Over)
@@ -114,7 +114,7 @@ func TestTheFirstQuestionIsRepeatedSoon(t *testing.T) {
 	}
 	require.Equal(t, []time.Duration{20, 60, 140, 300, 620, 1260}, after)
 	require.Equal(t, machine.Instant(1).Add(2*time.Second), now, "another question")
-	m.Step(now, protocol.Given{Number: q.Number}, out)
+	m.Step(now, protocol.ExportReply{Number: q.Number}, out)
 	second := asks(t, m, &now, out)
 	began := now
 	require.Greater(t, asks(t, m, &now, out).Number, second.Number)
@@ -131,11 +131,11 @@ func TestOnlyTheLastQuestionIsAnswered(t *testing.T) {
 		second = asks(t, m, &now, out)
 	}
 	out.Reset()
-	m.Step(now, protocol.Given{Number: first.Number, IDs: []string{id}}, out)
+	m.Step(now, protocol.ExportReply{Number: first.Number, IDs: []string{id}}, out)
 	require.Empty(t, out.Start)
-	m.Step(now, protocol.Given{Layout: 1, Number: second.Number, IDs: []string{id}}, out)
+	m.Step(now, protocol.ExportReply{Layout: 1, Number: second.Number, IDs: []string{id}}, out)
 	require.Empty(t, out.Start, "of another layout")
-	m.Step(now, protocol.Given{Number: second.Number, IDs: []string{id}}, out)
+	m.Step(now, protocol.ExportReply{Number: second.Number, IDs: []string{id}}, out)
 	require.Len(t, out.Start, 1)
 }
 
@@ -146,7 +146,7 @@ func TestAShardThatStopsTakesNothingOver(t *testing.T) {
 	q := asks(t, m, &now, out)
 	m.Step(now, remembering.Flush{}, out)
 	out.Reset()
-	m.Step(now, protocol.Given{Number: q.Number, IDs: []string{formerly(0, 0)}}, out)
+	m.Step(now, protocol.ExportReply{Number: q.Number, IDs: []string{formerly(0, 0)}}, out)
 	require.Empty(t, out.Start)
 	require.Empty(t, out.Change)
 	require.Empty(t, asks(t, m, &now, out).Shards)
@@ -182,7 +182,7 @@ func TestWhatWasGivenIsGivenAgain(t *testing.T) {
 	given := func() []string {
 		q := asks(t, m, &now, out)
 		out.Answer = nil
-		m.Step(now, protocol.Asked{Take: q}, out)
+		m.Step(now, protocol.Asked{Request: q}, out)
 		return out.Answer[0].Given.IDs
 	}
 	require.Equal(t, []string{id}, given())
@@ -200,7 +200,7 @@ func TestWhatIsHeldIsWrittenInTheEnd(t *testing.T) {
 	m, out := taking(t, config())
 	now, id := machine.Instant(1), formerly(0, 3)
 	q := asks(t, m, &now, out)
-	m.Step(now, protocol.Given{Number: q.Number}, out)
+	m.Step(now, protocol.ExportReply{Number: q.Number}, out)
 	m.Step(now, remembering.Forget{ID: id}, out)
 	require.Equal(t, 1, m.Status(0).Held)
 	require.False(t, m.Quiet(0))
@@ -211,7 +211,7 @@ func TestWhatIsHeldIsWrittenInTheEnd(t *testing.T) {
 	again := asks(t, m, &now, out)
 	require.Equal(t, 2*time.Second, now.Sub(at))
 	out.Reset()
-	m.Step(now, protocol.Given{Number: again.Number, Gone: []string{id}}, out)
+	m.Step(now, protocol.ExportReply{Number: again.Number, Gone: []string{id}}, out)
 	require.Equal(t, []remembering.Change{{Set: own, Session: 1, Forget: []string{id}}}, out.Change)
 	require.Zero(t, m.Status(0).Held)
 }
@@ -223,7 +223,7 @@ func TestWhoIsGivenUpIsLookedForInFormerSets(t *testing.T) {
 	m, out := taking(t, cfg)
 	now, old, fresh := machine.Instant(1), formerly(0, 3), formerly(0, 4)
 	q := asks(t, m, &now, out)
-	m.Step(now, protocol.Given{Number: q.Number}, out)
+	m.Step(now, protocol.ExportReply{Number: q.Number}, out)
 	m.Step(now, remembering.Remember{ID: old}, out)
 	require.Equal(t, []string{old}, out.Change[0].Remember)
 	m.Step(now, remembering.Remember{ID: fresh}, out)
@@ -235,12 +235,12 @@ func TestWhoIsGivenUpIsLookedForInFormerSets(t *testing.T) {
 	q = asks(t, m, &now, out)
 	require.Empty(t, q.Gone, "the former sets keep what they have, though the present one has it")
 	out.Reset()
-	m.Step(now, protocol.Given{Number: q.Number, IDs: []string{old}}, out)
+	m.Step(now, protocol.ExportReply{Number: q.Number, IDs: []string{old}}, out)
 	require.Equal(t, []remembering.Entities{{IDs: []string{old}}}, out.Start)
 	require.Equal(t, 1, m.Status(0).Held)
 	q = asks(t, m, &now, out)
 	out.Reset()
-	m.Step(now, protocol.Given{Number: q.Number, Over: true}, out)
+	m.Step(now, protocol.ExportReply{Number: q.Number, Over: true}, out)
 	require.Zero(t, m.Status(0).Held)
 	for len(out.Change) == 0 {
 		now = now.Add(time.Millisecond)
@@ -255,12 +255,12 @@ func TestQuestionsWaitForTheIndex(t *testing.T) {
 	m, out := remembering.New(config(), protocol.Layout{Shards: 1}), &remembering.Outbox{}
 	asker := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}
 	m.Step(1, remembering.Serve{}, out)
-	m.Step(1, protocol.Asked{From: asker, Take: protocol.Take{Number: 7}}, out)
+	m.Step(1, protocol.Asked{From: asker, Request: protocol.ExportRequest{Number: 7}}, out)
 	require.Empty(t, out.Answer)
 	m.Step(2, remembering.Opened{Session: 2}, out)
 	require.Empty(t, out.Answer, "it does not tell of the number of shards")
 	m.Step(3, remembering.Changed{Session: 2}, out)
-	require.Equal(t, []remembering.Answer{{To: asker, Given: protocol.Given{Number: 7, Over: true}}}, out.Answer)
+	require.Equal(t, []remembering.Answer{{To: asker, Given: protocol.ExportReply{Number: 7, Over: true}}}, out.Answer)
 }
 
 // An entity that waits for the store is refused after the limit also where nothing can be written, since nobody says
@@ -327,7 +327,7 @@ func TestASetThatIsOpenedOutOfTurn(t *testing.T) {
 		gone = append(gone, formerly(1, i))
 	}
 	out.Reset()
-	m.Step(1, protocol.Asked{Take: protocol.Take{Number: 1, Gone: gone}}, out)
+	m.Step(1, protocol.Asked{Request: protocol.ExportRequest{Number: 1, Gone: gone}}, out)
 	answer(m, 1, out, nil)
 	require.Equal(t, 1, m.Status(0).Former, "the slow one")
 	require.Equal(t, []remembering.Change{{Session: 2, Forget: []string{"3"}}}, out.Change)
@@ -382,7 +382,7 @@ func TestTheFirstShardStaysWhileOthersHaveToWrite(t *testing.T) {
 			m.Step(now, remembering.Changed{Set: c.Set, Session: c.Session}, out)
 		}
 		for _, a := range asks {
-			m.Step(now, protocol.Asked{Take: a}, out)
+			m.Step(now, protocol.Asked{Request: a}, out)
 		}
 		for _, g := range gives {
 			m.Step(now, g.Given, out)

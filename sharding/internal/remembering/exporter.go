@@ -17,7 +17,7 @@ import (
 // to those who ask for it ([importer]). It finds these sets by the index, opens them under its epoch, which locks out
 // whoever served their shards, and keeps their ids until they are taken out.
 //
-//	index: 100, 200 ──> sets of 100: open, when the shard is retired ──> ids, by the shards of 200 ──> Given
+//	index: 100, 200 ──> sets of 100: open, when the shard is retired ──> ids, by the shards of 200 ──> ExportReply
 //	       └── taken out when all sets of 100 are empty                  └── taken out when an importer says so
 
 const (
@@ -69,7 +69,7 @@ type offer struct {
 
 // question is a question of an importer, and the sets that are being written for it.
 type question struct {
-	take    protocol.Take
+	take    protocol.ExportRequest
 	writing map[*formerSet]struct{}
 }
 
@@ -213,12 +213,12 @@ func (e *exporter) finish(f *formerSet) {
 
 // asked takes a question of an importer.
 func (e *exporter) asked(now machine.Instant, in protocol.Asked, out *Outbox) {
-	if e.index == nil || in.Take.Layout != e.machine.present().Number {
+	if e.index == nil || in.Request.Layout != e.machine.present().Number {
 		return
 	}
-	q := &question{take: in.Take, writing: map[*formerSet]struct{}{}}
+	q := &question{take: in.Request, writing: map[*formerSet]struct{}{}}
 	e.waiting[in.From] = q
-	for _, id := range in.Take.Gone {
+	for _, id := range in.Request.Gone {
 		e.takeOut(id, q)
 	}
 	e.answer(now, out)
@@ -244,7 +244,7 @@ func (e *exporter) answer(now machine.Instant, out *Outbox) {
 			continue
 		}
 		delete(e.waiting, node)
-		answer := protocol.Given{Layout: q.take.Layout, Number: q.take.Number, Over: len(e.numbers) == 0}
+		answer := protocol.ExportReply{Layout: q.take.Layout, Number: q.take.Number, Over: len(e.numbers) == 0}
 		for _, id := range q.take.Gone {
 			if e.takeOut(id, q) {
 				answer.Gone = append(answer.Gone, id)

@@ -14,9 +14,9 @@ import (
 // serves shards asks the node with the first one, whose machine is the exporter ([exporter]), for the ids that belong
 // to its shards, until nothing is left.
 //
-//	importer                                                    exporter
-//	  │ ── Take: my shards; what I have written, or forget ──> │ ──> takes those out of the former sets
-//	  │ <── Given: these are out; these ids are yours ───────── │
+//	importer                                                             exporter
+//	  │ ── ExportRequest: my shards; what I have written, or forget ──> │ ──> takes those out of the former sets
+//	  │ <── ExportReply: these are out; these ids are yours ─────────── │
 //	  └─> remembers those, and has them begin
 //
 // One question is under way at a time, and only its answer counts: so an id that was forgotten here before the question
@@ -112,7 +112,7 @@ func (i *importer) ask(now machine.Instant, out *Outbox) {
 		i.next = min(i.next, now.Add(i.pause))
 		i.pause *= 2
 	}
-	q := protocol.Take{Layout: m.present().Number, Number: i.asked}
+	q := protocol.ExportRequest{Layout: m.present().Number, Number: i.asked}
 	for _, s := range m.order {
 		if s.id.Layout() == q.Layout && s.known && !s.stops {
 			q.Shards = append(q.Shards, s.id)
@@ -161,7 +161,7 @@ func (i *importer) nextReports() (ids []string) {
 }
 
 // imported handles the answer to the question that is under way.
-func (i *importer) imported(now machine.Instant, in protocol.Given, out *Outbox) {
+func (i *importer) imported(now machine.Instant, in protocol.ExportReply, out *Outbox) {
 	m := i.machine
 	if i.asked == 0 || in.Number != i.asked || in.Layout != m.present().Number {
 		return

@@ -39,7 +39,8 @@ type Config struct {
 const MaxForgets = 1 << 16
 
 // The inputs. Those with a shard that is not served do nothing, but that the answers of the store end a call. Besides
-// these there are [protocol.Asked], a question of a machine, and [protocol.Given], the answer to one of this machine.
+// these there are [protocol.Asked], a question of a machine, and [protocol.ExportReply], the answer to one of this
+// machine.
 type (
 	// Serve says that the node hosts a shard from now on, or again: its set is read, and its
 	// entities begin.
@@ -121,7 +122,7 @@ type Close struct {
 // Answer sends an answer to the machine of another node, or of this one.
 type Answer struct {
 	To    gossip.NodeID
-	Given protocol.Given
+	Given protocol.ExportReply
 }
 
 // Entities names entities of a shard.
@@ -136,11 +137,11 @@ type Outbox struct {
 	Close   []Close // Before Open.
 	Open    []Open
 	Change  []Change
-	Start   []Entities         // These entities are to run, if they do not, and if Machine.Begin has nothing against it.
-	Kept    []Entities         // The store has these; with [Config.First] only.
-	Unkept  []Entities         // The store did not take these in time; who gives them up says GiveUp. With First only.
-	Flushed []protocol.ShardID // Everything of these is written.
-	Ask     []protocol.Take    // For the machine with the first shard of the present layout. No answer is no fault: it is asked again.
+	Start   []Entities               // These entities are to run, if they do not, and if Machine.Begin has nothing against it.
+	Kept    []Entities               // The store has these; with [Config.First] only.
+	Unkept  []Entities               // The store did not take these in time; who gives them up says GiveUp. With First only.
+	Flushed []protocol.ShardID       // Everything of these is written.
+	Ask     []protocol.ExportRequest // For the machine with the first shard of the present layout. No answer is no fault: it is asked again.
 	Answer  []Answer
 	Over    []uint16 // Nothing is left of what was before these layouts.
 }

@@ -74,7 +74,7 @@ func (m *Machine) Step(now machine.Instant, in any, out *Outbox) {
 		m.changed(now, in, out)
 	case protocol.Asked:
 		m.exporter.asked(now, in, out)
-	case protocol.Given:
+	case protocol.ExportReply:
 		m.importer.imported(now, in, out)
 	case Rate:
 		m.cfg.Rate = in.Entities

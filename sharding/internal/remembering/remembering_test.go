@@ -102,7 +102,7 @@ func (b *bench) step(in any) {
 		b.calls = append(b.calls, call{change: &c})
 	}
 	for _, q := range out.Ask {
-		b.mail = append(b.mail, protocol.Asked{Take: q})
+		b.mail = append(b.mail, protocol.Asked{Request: q})
 	}
 	for _, g := range out.Answer {
 		b.mail = append(b.mail, g.Given)
@@ -407,7 +407,7 @@ func alone(t *testing.T, cfg remembering.Config) (*remembering.Machine, *remembe
 	require.Equal(t, []remembering.Open{{Set: own, Session: 1}, {Session: 2}}, out.Open)
 	m.Step(1, remembering.Opened{Session: 2, IDs: []string{"1"}}, out)
 	require.Len(t, out.Ask, 1)
-	m.Step(1, protocol.Asked{Take: out.Ask[0]}, out)
+	m.Step(1, protocol.Asked{Request: out.Ask[0]}, out)
 	require.Len(t, out.Answer, 1)
 	m.Step(1, out.Answer[0].Given, out)
 	require.Equal(t, []uint16{0}, out.Over)

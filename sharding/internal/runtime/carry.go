@@ -95,7 +95,7 @@ func (sl *Slot) carryRest(a *cell.Action) {
 	case cell.OpEvent:
 		node.Ports.Report(sl.region.name, sl.shard, a.Event)
 	case cell.OpForgotten:
-		forgotten, _ := a.Event.(protocol.Forgotten)
+		forgotten, _ := a.Event.(protocol.MemoryLost)
 		node.Ports.Notes.Forgotten(sl.region.name, forgotten)
 	case cell.OpWake:
 		sl.wake(a)
@@ -220,7 +220,7 @@ func (sl *Slot) signal(a *cell.Action) {
 	case a.Op == cell.OpAck:
 		node.gather(sl, a)
 	default:
-		need := protocol.Need{Kind: sl.region.name, Shard: sl.shard, Base: a.Base, Seq: a.Seq}
+		need := protocol.Nack{Kind: sl.region.name, Shard: sl.shard, Base: a.Base, Seq: a.Seq}
 		node.answer(a.To, func(dst []byte) []byte { return wire.AppendNeed(dst, need) })
 	}
 }

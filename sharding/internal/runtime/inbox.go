@@ -102,7 +102,7 @@ func (n *Node) take(from gossip.NodeID, item any, now machine.Instant) {
 		if sl := n.at(m.Kind, m.Shard); sl != nil {
 			sl.acked(from, m, now)
 		}
-	case protocol.Need:
+	case protocol.Nack:
 		if sl := n.at(m.Kind, m.Shard); sl != nil {
 			sl.Step(func(c *cell.Cell, out *cell.Actions) { c.Needed(now, from, m, out) })
 		}

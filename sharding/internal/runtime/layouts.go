@@ -127,14 +127,14 @@ func (r *Region) UseLayouts(inForce []protocol.Layout) {
 	r.shape.Store(next)
 	for _, l := range over {
 		for i := range l.slots {
-			r.handOn(&l.slots[i], protocol.Retire{})
+			r.handOn(&l.slots[i], protocol.RetireShard{})
 		}
 	}
 }
 
 // handOn retires the cell of a slot, and hands what that had to the slots of the next layout: with its
 // mu held, so that no sender overtakes it.
-func (r *Region) handOn(sl *Slot, in protocol.Retire) {
+func (r *Region) handOn(sl *Slot, in protocol.RetireShard) {
 	if sl.retired.Load() {
 		return
 	}

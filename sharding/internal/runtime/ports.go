@@ -118,7 +118,7 @@ type Notes struct {
 	// Unsent: so many replies or acknowledgements could not be sent.
 	Unsent func(frames int)
 	// Forgotten: the memory of an entity did not come along in a move.
-	Forgotten func(kind string, f protocol.Forgotten)
+	Forgotten func(kind string, f protocol.MemoryLost)
 	// Stuck: an entity does not return. Returned: it has.
 	Stuck    func(sl *Slot, e *cell.Entity)
 	Returned func()

@@ -28,10 +28,10 @@ type StoreCalls interface {
 	Change(c remembering.Change)
 	// Close says that a session of a set is over.
 	Close(c remembering.Close)
-	// Ask and Answer are for the machine of another node, which [Region.Remembered] hands them to: that of the node with
-	// the first shard of the present layout, as this node knows, and that of the node which has asked. Either may be
-	// lost.
-	Ask(t protocol.Take)
+	// Ask and Answer are for the machine of another node, which [Region.Remembered] hands them to: that of the node
+	// with the first shard of the present layout, as this node knows, and that of the node which has asked. Either may
+	// be lost.
+	Ask(t protocol.ExportRequest)
 	Answer(g remembering.Answer)
 	// Over says that nothing is left of what was before the layout with a number.
 	Over(layout uint16)
@@ -196,8 +196,8 @@ func (m *rememberPort) tell(shard protocol.ShardID, f func(cell.Remembering, mac
 }
 
 // Remembered says what has become of a call of a [StoreCalls], a [remembering.Opened] or a [remembering.Changed], or
-// hands over what the machine of another node has sent, a [protocol.Asked] or a [protocol.Given]. Of a region that
-// remembers nothing it does nothing.
+// hands over what the machine of another node has sent, a [protocol.Asked] or a [protocol.ExportReply]. Of a region
+// that remembers nothing it does nothing.
 func (r *Region) Remembered(in any) { r.stepRemembering(in) }
 
 // SetRecoveryRate changes how many entities begin in a second without a message.

@@ -106,7 +106,7 @@ func (sl *Slot) Asking() int {
 
 // Apply feeds an input of the control machine to the cell.
 func (sl *Slot) Apply(in protocol.CellInput) {
-	if r, ok := in.(protocol.Retire); ok {
+	if r, ok := in.(protocol.RetireShard); ok {
 		sl.region.handOn(sl, r)
 		return
 	}
@@ -158,7 +158,7 @@ func (sl *Slot) evict(by *limiter, e *cell.Entity, s passivation.Handle) cell.Ve
 func (sl *Slot) abandon() {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	sl.cell.Apply(sl.now(), protocol.Abandon{}, &sl.out)
+	sl.cell.Apply(sl.now(), protocol.AbandonHosting{}, &sl.out)
 	sl.carry(nil)
 	sl.asks.completeAll("this node has ended", func(*Ask) bool { return true })
 	if sl.timer != nil {

@@ -21,11 +21,10 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The cells of a node of the simulation: those of production, by the runtime of production,
-// with virtual ports. Step takes a message of a client, a frame or a timer, and hands it to the
-// runtime, as the root of sharding does; the clients here wait for room and for replies.
-// cells_work.go has the workers and the entities, cells_lanes.go the lanes, and
-// cells_watch.go tells the ledger.
+// The cells of a simulated node: those of production, in the runtime of production, with virtual ports. Step hands a
+// message of a client, a frame or a timer to the runtime, as package sharding does; the clients here wait for room and
+// for replies. cells_work.go has the workers and the entities, cells_lanes.go the lanes, and cells_watch.go tells the
+// ledger.
 
 // Behaviour says what the stub entities and the lanes do. The zero value has quick entities
 // and lanes that never fail.
@@ -78,8 +77,8 @@ type Send struct {
 	Patience time.Duration
 }
 
-// later is a timer of Cells. What happens then is kept under its number.
-type later struct{ id uint64 }
+// cellsTimer is a timer of [Cells]. The function that it calls is kept under its number.
+type cellsTimer struct{ id uint64 }
 
 // Cells are the cells of one kind on one node, with stub entities.
 type Cells struct {
@@ -90,12 +89,12 @@ type Cells struct {
 	rand      *rand.Rand
 	ledger    *Ledger
 	watch     watch
-	weight    weight
+	weight    limitState
 
 	node    *runtime.Node
 	region  *runtime.Region
-	crew    crew
-	memory  recollection
+	workers workers
+	memory  nodeMemory
 	keepers keepers
 
 	out     *machine.Outbox
@@ -142,9 +141,9 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 		through: make(map[protocol.ShardID]*passage),
 	}
 	c.keepers = keepers{c, make(map[protocol.ShardID]*keeper)}
-	c.memory = recollection{c, make(map[*cell.Entity]*instance)}
-	c.crew.queue.Init(processors)
-	c.crew.long, c.crew.calls = make(map[*cell.Entity]bool), make(map[*worker]int)
+	c.memory = nodeMemory{c, make(map[*cell.Entity]*instance)}
+	c.workers.queue.Init(processors)
+	c.workers.long, c.workers.calls = make(map[*cell.Entity]bool), make(map[*worker]int)
 	c.node = runtime.NewNode(c.ports())
 	ports := runtime.KindPorts{Work: func(t runtime.Task) { c.put(t) }, Decode: decode, Ended: func(*runtime.Slot) {}}
 	if a := ledger.archive; a.cfg.On {
@@ -155,7 +154,7 @@ func newCells(env world.Env, kind control.KindConfig, b Behaviour, ledger *Ledge
 	return c
 }
 
-// ports returns what the runtime has in a simulated node.
+// ports returns the ports that the runtime has in a simulated node.
 func (c *Cells) ports() runtime.Ports {
 	return runtime.Ports{
 		Self: c.self, Clock: c, Standing: c, Members: c, Watcher: c,
@@ -168,7 +167,7 @@ func (c *Cells) ports() runtime.Ports {
 			return t
 		},
 		Waiter:  func(*cell.Message) runtime.Waiter { return c.offers },
-		Crowded: func(of runtime.Class) bool { return c.crew.queue.Waiting(of) > 0 },
+		Crowded: func(of runtime.Class) bool { return c.workers.queue.Waiting(of) > 0 },
 		Report: func(kind string, shard protocol.ShardID, e protocol.CellEvent) {
 			c.out.Add(control.FromShard{Kind: kind, Shard: shard, Event: e})
 		},
@@ -187,14 +186,14 @@ func (c *Cells) ports() runtime.Ports {
 			},
 			Lost:      func(string, string, protocol.Code, string) {},
 			Unsent:    func(int) {},
-			Forgotten: func(_ string, f protocol.Forgotten) { c.ledger.memories.forgotten(f) },
+			Forgotten: func(_ string, f protocol.MemoryLost) { c.ledger.memories.forgotten(f) },
 			Stuck:     func(_ *runtime.Slot, e *cell.Entity) { c.leave(e) },
 			Returned:  func() {},
 		},
 	}
 }
 
-// Step feeds one input.
+// Step handles an input.
 func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	c.now, c.out = now.Mono, out
 	switch in := in.(type) {
@@ -203,7 +202,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.look()
 		c.trim()
 		c.sweep(runtime.SweepInterval(c.behaviour.sweeps))
-		c.weigh()
+		c.checkLimit()
 		c.keepers.look()
 	case control.ToShard:
 		if h, ok := in.Input.(protocol.StartHosting); ok {
@@ -215,13 +214,13 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case control.ScaleChanged:
 		c.ledger.scaled(c.self, in.Scale)
 	case control.ToShards:
-		if _, c.ended = in.Input.(protocol.Abandon); c.ended {
+		if _, c.ended = in.Input.(protocol.AbandonHosting); c.ended {
 			c.node.Abandon()
 		} else {
 			c.node.ApplyAll(in.Kind, in.Input)
 		}
 	case control.UseLayouts:
-		c.ledger.relaid(in)
+		c.ledger.noteLayouts(in)
 		c.region.UseLayouts(in.Layouts)
 	case control.ToRemembering:
 		c.region.Remembered(in.Input)
@@ -231,11 +230,11 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		c.until = in.Until
 	case component.Changed:
 		c.state = in.State
-		c.enter()
+		c.admitWaiting()
 	case machine.Received:
-		c.gate(in)
+		c.receive(in)
 	case machine.Fired:
-		t := in.Timer.(later)
+		t := in.Timer.(cellsTimer)
 		f := c.timers[t.id]
 		delete(c.timers, t.id)
 		f()
@@ -251,7 +250,7 @@ func (c *Cells) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 func (c *Cells) after(d time.Duration, f func()) {
 	c.numbers++
 	c.timers[c.numbers] = f
-	c.out.Arm(later{c.numbers}, c.now.Add(d))
+	c.out.Arm(cellsTimer{c.numbers}, c.now.Add(d))
 }
 
 // virtualTimer is a timer of the runtime.
@@ -332,15 +331,14 @@ func (c *Cells) send(in Send) {
 	c.offer(&client{cells: c, id: in.ID, slot: sl, m: m, ask: a}, in.Patience)
 }
 
-// asking returns an ask, which the runtime ends at its deadline, or its asker some time after
-// that.
+// asking returns an ask, which ends by the runtime at its deadline, or by its client some time after that.
 func (c *Cells) asking(in Send, shard protocol.ShardID) *runtime.Ask {
 	a := &ask{cells: c, shard: shard}
 	a.Renew(in.ID)
 	a.Asker, c.asks[in.ID] = a, a
 	if in.Patience > 0 {
 		a.Deadline = c.now.Add(in.Patience)
-		if linger := c.linger(); linger > 0 {
+		if linger := c.drawExtraWait(); linger > 0 {
 			c.after(in.Patience+linger, func() { c.giveUp(in.ID) })
 		} else {
 			a.Limited = true
@@ -350,16 +348,15 @@ func (c *Cells) asking(in Send, shard protocol.ShardID) *runtime.Ask {
 	return &a.Ask
 }
 
-// linger draws how long an asker waits beyond its deadline: mostly not at all.
-func (c *Cells) linger() time.Duration {
+// drawExtraWait draws how long a client waits beyond its deadline: mostly not at all.
+func (c *Cells) drawExtraWait() time.Duration {
 	if c.rand.IntN(3) > 0 {
 		return 0
 	}
 	return time.Duration(c.rand.Int64N(int64(time.Second)))
 }
 
-// offer hands a message to its cell. A client without room waits for as long as it
-// has patience.
+// offer hands a message to its cell. If there is no room, the client waits, at most for its patience.
 func (c *Cells) offer(cl *client, patience time.Duration) {
 	sl := cl.slot
 	routed := !sl.Info().Home.IsZero()
@@ -381,7 +378,7 @@ func (c *Cells) offer(cl *client, patience time.Duration) {
 	case cell.WindowFull, cell.MailboxFull:
 		c.ledger.counts.Waited++
 		if c.clients[cl.id] = cl; patience > 0 {
-			c.after(patience, func() { c.tired(cl.id) })
+			c.after(patience, func() { c.giveUpRoom(cl.id) })
 		}
 	default:
 		delete(c.asks, cl.id)
@@ -401,8 +398,8 @@ func (cl *client) Room() {
 	})
 }
 
-// tired ends the wait of a client for room.
-func (c *Cells) tired(id uint64) {
+// giveUpRoom ends the wait of a client for room.
+func (c *Cells) giveUpRoom(id uint64) {
 	cl := c.clients[id]
 	if cl == nil {
 		return
@@ -413,8 +410,8 @@ func (c *Cells) tired(id uint64) {
 	cl.slot.Withdraw(cl.m)
 }
 
-// giveUp ends the wait of an asker, which takes its message back if that is possible. An
-// asker that waits for room is ended by tired.
+// giveUp ends the wait of a client for a reply. The client takes its message back if that is possible. The wait for
+// room is ended by [Cells.giveUpRoom].
 func (c *Cells) giveUp(id uint64) {
 	a := c.asks[id]
 	if a == nil || c.clients[id] != nil {
@@ -431,7 +428,7 @@ func (c *Cells) giveUp(id uint64) {
 // askEndsWithin is when, after its deadline, an ask must have ended that the runtime ends.
 const askEndsWithin = 100 * time.Millisecond
 
-// overdue expects that an ask has ended, unless its client waits for room.
+// overdue checks that an ask has ended, unless its client waits for room.
 func (c *Cells) overdue(a *ask) {
 	if id := a.Correlation; c.asks[id] == a && c.clients[id] == nil {
 		c.ledger.violate("I20: the ask of message %d waits %v after its deadline", id, askEndsWithin)
@@ -494,9 +491,9 @@ func (c *Cells) WasMember(node gossip.NodeID) bool {
 // joined.
 const strangerPatience = 2 * time.Second
 
-// gate takes the frames of members. Frames of other nodes wait for a while, since these
-// nodes may have just joined.
-func (c *Cells) gate(in machine.Received) {
+// receive hands frames of members to the runtime. Frames of other nodes wait for a while, since these may have just
+// joined.
+func (c *Cells) receive(in machine.Received) {
 	switch {
 	case c.IsMember(in.From):
 		c.node.Received(in.From, in.Message.([]byte))
@@ -504,14 +501,14 @@ func (c *Cells) gate(in machine.Received) {
 		c.ledger.counts.Strangers++
 	default:
 		if !slices.ContainsFunc(c.outside, func(o machine.Received) bool { return o.From == in.From }) {
-			c.after(strangerPatience, func() { c.dismiss(in.From) })
+			c.after(strangerPatience, func() { c.dropStranger(in.From) })
 		}
 		c.outside = append(c.outside, in)
 	}
 }
 
-// enter takes the frames that wait and whose senders are members now.
-func (c *Cells) enter() {
+// admitWaiting hands on the frames that wait and whose senders are members now.
+func (c *Cells) admitWaiting() {
 	waiting := c.outside
 	c.outside = nil
 	for _, in := range waiting {
@@ -523,8 +520,8 @@ func (c *Cells) enter() {
 	}
 }
 
-// dismiss drops the frames of a node that did not become a member in time.
-func (c *Cells) dismiss(node gossip.NodeID) {
+// dropStranger drops the frames of a node that did not become a member in time.
+func (c *Cells) dropStranger(node gossip.NodeID) {
 	c.outside = slices.DeleteFunc(c.outside, func(in machine.Received) bool {
 		if in.From == node {
 			c.ledger.counts.Strangers++
@@ -533,7 +530,7 @@ func (c *Cells) dismiss(node gossip.NodeID) {
 	})
 }
 
-// frames is the codec of the message lane, on which bytes travel that are encoded already.
+// frames is the codec of the message lane, whose messages are bytes that are encoded already.
 type frames struct{}
 
 // Append appends the bytes.

@@ -14,9 +14,8 @@ import (
 	"github.com/quorate/quorate/transport"
 )
 
-// The lanes of a simulated node. The runtime appends to them by Append and Track, and has
-// Defer call for what it keeps; drain and mend are the two ways in which that is called for:
-// the next batch is taken, or a broken connection is up again or given up.
+// The lanes of a simulated node. The runtime adds frames by Append and Track, and by Defer functions that are called
+// when the lane takes its next batch: by drain, or by reconnect when a broken connection is up again or given up.
 
 // lane is the lane to a node.
 type lane struct {
@@ -38,15 +37,15 @@ type passage struct {
 	next    uint64 // The place of the next message.
 	written uint64 // Messages at places below this one have left.
 	over    bool
-	down    bool     // The connection is broken: what is appended waits in frames.
-	frames  []queued // The envelopes that have not left, from place written on.
+	down    bool             // The connection is broken: what is appended waits in frames.
+	frames  []queuedEnvelope // The envelopes that have not left, from place written on.
 }
 
-// Written says how far the passage has come.
+// Written returns up to which envelope the passage has sent, and whether it has ended.
 func (p *passage) Written() (below uint64, over bool) { return p.written, p.over }
 
-// queued is an envelope that has not left.
-type queued struct {
+// queuedEnvelope is an envelope that was not sent yet.
+type queuedEnvelope struct {
 	ids   []uint64     // The ids of the messages in the envelope.
 	own   []ownMessage // Those of this node.
 	frame []byte
@@ -81,7 +80,7 @@ func (c *Cells) lane(to gossip.NodeID) *lane {
 // handshakeFor is how long the first connection of a session takes.
 const handshakeFor = 5 * time.Millisecond
 
-// begin begins a session after a moment, unless the connection breaks before: then mend does.
+// begin begins a session after a moment, unless the connection breaks before: then reconnect does.
 func (l *lane) begin() {
 	p := l.passage
 	l.cells.after(handshakeFor, func() {
@@ -142,7 +141,7 @@ func (l *lane) Append(_ transport.Service, encode func(dst []byte) []byte) error
 			l.cells.ledger.counts.Gathered++
 		}
 	}
-	l.put(queued{frame: frame})
+	l.put(queuedEnvelope{frame: frame})
 	return nil
 }
 
@@ -164,7 +163,7 @@ func (l *lane) Track(_ transport.Service, encode func(dst []byte) []byte) (trans
 	for _, m := range q.own {
 		if old := c.through[m.shard]; old != p {
 			if old != nil {
-				c.stray(m.shard, old)
+				c.noteUnreachable(m.shard, old)
 			}
 			c.through[m.shard] = p
 		}
@@ -174,18 +173,18 @@ func (l *lane) Track(_ transport.Service, encode func(dst []byte) []byte) (trans
 	l.put(q)
 	if !l.stalled && c.rand.Float64() < c.behaviour.LaneStall {
 		l.stalled = true
-		c.after(time.Duration(c.rand.Int64N(int64(laneStallMax))), l.goOn)
+		c.after(time.Duration(c.rand.Int64N(int64(laneStallMax))), l.resume)
 	}
 	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
 		p.down = true
-		c.after(time.Duration(c.rand.Int64N(int64(laneDownMax))), l.mend)
+		c.after(time.Duration(c.rand.Int64N(int64(laneDownMax))), l.reconnect)
 	}
 	return p, place, nil
 }
 
 // open returns an envelope with the messages that are in it.
-func (l *lane) open(frame []byte) queued {
-	c, q := l.cells, queued{frame: frame}
+func (l *lane) open(frame []byte) queuedEnvelope {
+	c, q := l.cells, queuedEnvelope{frame: frame}
 	note := func(m *cell.Message) {
 		id, _ := idOf(m)
 		q.ids = append(q.ids, id)
@@ -214,8 +213,8 @@ func (l *lane) open(frame []byte) queued {
 	return q
 }
 
-// put lets an envelope leave, or wait for the connection.
-func (l *lane) put(q queued) {
+// put sends an envelope, or has it wait for the connection.
+func (l *lane) put(q queuedEnvelope) {
 	p := l.passage
 	if p.down || !l.cells.ledger.lives(l.to) { // Without a node that answers the envelope waits for ever.
 		p.down = true
@@ -226,8 +225,8 @@ func (l *lane) put(q queued) {
 	l.leaves(q)
 }
 
-// leaves lets an envelope leave this node.
-func (l *lane) leaves(q queued) {
+// leaves sends an envelope, and tells the ledger of its messages.
+func (l *lane) leaves(q queuedEnvelope) {
 	for _, id := range q.ids {
 		if r := l.cells.ledger.messages[id]; r != nil {
 			r.left = true
@@ -244,8 +243,8 @@ func (l *lane) send(frame []byte) {
 	l.cells.out.Add(machine.Send{To: l.to, Lane: machine.LaneMessage, Message: frame})
 }
 
-// goOn ends the time for which a connection stood still.
-func (l *lane) goOn() {
+// resume ends the time for which a connection stood still.
+func (l *lane) resume() {
 	l.stalled = false
 	for _, b := range l.standing {
 		l.send(b)
@@ -282,7 +281,7 @@ func (l *lane) Defer(f func()) bool {
 	return true
 }
 
-// drain calls those who wait for the next batch.
+// drain calls the functions that wait for the next batch.
 func (l *lane) drain() {
 	calls := l.calls
 	l.calls, l.draining = nil, true
@@ -292,9 +291,8 @@ func (l *lane) drain() {
 	l.draining = false
 }
 
-// mend ends the time for which a connection was broken: the connection is up again, or
-// given up.
-func (l *lane) mend() {
+// reconnect ends the time for which a connection was broken: it is up again, or given up.
+func (l *lane) reconnect() {
 	c, p := l.cells, l.passage
 	if !c.ledger.lives(l.to) {
 		return
@@ -315,9 +313,9 @@ func (l *lane) mend() {
 	l.begin()
 }
 
-// stray notes the messages of a shard that wait in a passage which the shard does not use
-// any more: they may leave at any time, and the cell does not hear of it.
-func (c *Cells) stray(shard protocol.ShardID, p *passage) {
+// noteUnreachable notes the messages of a shard that wait in a passage which the shard does not use any more: they may
+// be sent at any time, and the cell is not told.
+func (c *Cells) noteUnreachable(shard protocol.ShardID, p *passage) {
 	if p.over {
 		return
 	}

@@ -12,16 +12,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// The laws of the limit of entities, checked against what the cells hold, not against what the
-// limiter believes:
+// The rules of the limit of entities, checked against the entities that cells have, and not by what the limiter knows:
 //
-//   - nobody who has something to do is stopped to make room, and nobody who is permanent;
-//   - while a node has more than the limit, it has nobody who could go: it has them for the time that
-//     busy ones are looked at again, and of a pass, and no longer;
-//   - what counts for the limit is what is there.
+//   - no entity that has something to do is stopped to make room, and no permanent one;
+//   - a node has more entities than the limit, while some could be stopped, at most for the interval at which busy
+//     ones are looked at again, and the time of a pass;
+//   - the number that is compared with the limit is the number of entities.
 
-// weight is what is known of the limit of a node.
-type weight struct {
+// limitState is what the checks of the limit of a node remember.
+type limitState struct {
 	limit     int             // 0: there is none.
 	permanent int             // How many of the first entities do not count.
 	overSince machine.Instant // Since when each look has found an excess, and the node has not stood still; 0: the last one has not.
@@ -40,12 +39,12 @@ const (
 
 // limit bounds the instances of the node.
 func (c *Cells) limit(cfg passivation.Config, permanent int) {
-	c.weight = weight{limit: cfg.Limit, permanent: permanent, evicting: map[*cell.Entity]bool{}}
+	c.weight = limitState{limit: cfg.Limit, permanent: permanent, evicting: map[*cell.Entity]bool{}}
 	c.region.Limit(cfg)
 }
 
-// spares checks the first law.
-func (c *Cells) spares(e *cell.Entity) {
+// checkEviction checks the first rule, for an entity that is told to stop.
+func (c *Cells) checkEviction(e *cell.Entity) {
 	if e.Cause() != cell.CauseLimit || c.weight.evicting[e] {
 		return
 	}
@@ -61,8 +60,8 @@ func (c *Cells) spares(e *cell.Entity) {
 	}
 }
 
-// weigh checks the second law, again and again. A node that stood still has not had the time.
-func (c *Cells) weigh() {
+// checkLimit checks the second and third rule at an interval. A node that stood still had no time to comply.
+func (c *Cells) checkLimit() {
 	if c.weight.limit == 0 {
 		return
 	}
@@ -84,7 +83,7 @@ func (c *Cells) weigh() {
 		c.ledger.violate("%s has %d entities, of which %d have nothing to do, one for %v; the limit is %d", c.self, live, free, over, w.limit)
 	}
 	w.looked = c.now
-	c.after(weighEvery, c.weigh)
+	c.after(weighEvery, c.checkLimit)
 }
 
 // living counts the instances that were not told to stop, and those of them that could be; idle is since when one of

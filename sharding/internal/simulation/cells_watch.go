@@ -74,7 +74,7 @@ func (c *Cells) Acts(shard protocol.ShardID, actions []cell.Action, i int) {
 		id, _ := idOf(a.Message)
 		c.ledger.drop(a.Drop, id)
 	case cell.OpStop:
-		c.spares(a.Entity)
+		c.checkEviction(a.Entity)
 		if a.Entity.Info().Released { // It waited for standing when it was left behind: its stop begins only now.
 			c.leave(a.Entity)
 		}

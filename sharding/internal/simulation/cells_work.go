@@ -12,16 +12,15 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// The workers of a simulated node and what they do. The queue of the runtime gives jobs to
-// them, by put and by look, which begin keeps for the end of the step; run goes from call to
-// call of a job, as the goroutine of a worker does, and stops where the entity takes time;
-// returned goes on from there.
+// The workers of a simulated node. The queue of the runtime gives them jobs, which begin starts at the end of the step;
+// run makes the calls of a job, as the goroutine of a worker does, and stops where the entity takes time; returned goes
+// on from there.
 
 // processors is how many processors a simulated node has.
 const processors = 2
 
-// crew are the workers of a node.
-type crew struct {
+// workers are the workers of a node.
+type workers struct {
 	queue   runtime.Queue[*runtime.Job, struct{}]
 	starts  []start               // Jobs that workers begin at the end of the step.
 	looking bool                  // The next look is due.
@@ -44,8 +43,8 @@ func (c *Cells) put(t runtime.Task) {
 
 // assign gives a job to a worker.
 func (c *Cells) assign(j *runtime.Job) {
-	if s, starts := c.crew.queue.Put(j, j.Class()); starts {
-		c.crew.starts = append(c.crew.starts, s)
+	if s, starts := c.workers.queue.Put(j, j.Class()); starts {
+		c.workers.starts = append(c.workers.starts, s)
 		return
 	}
 	c.lookLater()
@@ -53,12 +52,12 @@ func (c *Cells) assign(j *runtime.Job) {
 
 // lookLater has the queue look at its workers.
 func (c *Cells) lookLater() {
-	if c.crew.looking || c.crew.queue.Idle() {
+	if c.workers.looking || c.workers.queue.Idle() {
 		return
 	}
-	c.crew.looking = true
+	c.workers.looking = true
 	c.after(runtime.QueueLook, func() {
-		c.crew.looking = false
+		c.workers.looking = false
 		c.lookAtWorkers()
 		c.lookLater()
 	})
@@ -67,23 +66,23 @@ func (c *Cells) lookLater() {
 // lookAtWorkers has the queue look at its workers, and checks that it adds places only beside calls that
 // had begun before the last look: workers that wait for a processor need no others beside them.
 func (c *Cells) lookAtWorkers() {
-	crew := &c.crew
-	crew.looks++
-	before := [...]int{crew.queue.Limit(runtime.ClassQuick), crew.queue.Limit(runtime.ClassSlow)}
-	starts := crew.queue.Look()
+	workers := &c.workers
+	workers.looks++
+	before := [...]int{workers.queue.Limit(runtime.ClassQuick), workers.queue.Limit(runtime.ClassSlow)}
+	starts := workers.queue.Look()
 	for class, limit := range before {
 		of := runtime.Class(class)
-		if crew.queue.Limit(of) > limit && !crew.kept(of) {
+		if workers.queue.Limit(of) > limit && !workers.kept(of) {
 			c.ledger.violate("%v adds workers, although no entity keeps one", c.self)
 		}
 	}
 	c.ledger.counts.Replaced += len(starts)
-	crew.starts = append(crew.starts, starts...)
+	workers.starts = append(workers.starts, starts...)
 }
 
 // kept reports whether an entity keeps a worker of a class: a call of it has lasted for two
 // looks, the present one included.
-func (c *crew) kept(of runtime.Class) bool {
+func (c *workers) kept(of runtime.Class) bool {
 	for w, looks := range c.calls {
 		if w.Class() == of && looks+2 <= c.looks {
 			return true
@@ -95,17 +94,17 @@ func (c *crew) kept(of runtime.Class) bool {
 // trim has the queue let workers go.
 func (c *Cells) trim() {
 	c.after(runtime.QueueTrim, func() {
-		c.crew.queue.Trim(processors)
+		c.workers.queue.Trim(processors)
 		c.trim()
 	})
 }
 
 // begin lets workers begin the jobs that they were given in this step.
 func (c *Cells) begin() {
-	for len(c.crew.starts) > 0 {
-		s := c.crew.starts[0]
-		c.crew.starts = c.crew.starts[1:]
-		if wait := c.starved(); wait > 0 {
+	for len(c.workers.starts) > 0 {
+		s := c.workers.starts[0]
+		c.workers.starts = c.workers.starts[1:]
+		if wait := c.drawStarvation(); wait > 0 {
 			c.after(wait, func() { c.run(s.Worker, s.Job) })
 			continue
 		}
@@ -113,8 +112,8 @@ func (c *Cells) begin() {
 	}
 }
 
-// starved draws for how long a worker that could go on waits for a processor.
-func (c *Cells) starved() time.Duration {
+// drawStarvation draws for how long a worker that could go on waits for a processor.
+func (c *Cells) drawStarvation() time.Duration {
 	if c.behaviour.Starved == 0 {
 		return 0
 	}
@@ -126,18 +125,18 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 	for {
 		switch call := j.Begin(); call {
 		case runtime.CallNone:
-			next, turn := c.crew.queue.Next(w)
+			next, turn := c.workers.queue.Next(w)
 			if turn != runtime.TurnWork {
 				return
 			}
 			j = next
 		case runtime.CallYield:
 			if j.Class() == w.Class() {
-				j = c.crew.queue.Exchange(w, j)
+				j = c.workers.queue.Exchange(w, j)
 				continue
 			}
 			c.assign(j)
-			next, turn := c.crew.queue.Next(w)
+			next, turn := c.workers.queue.Next(w)
 			if turn != runtime.TurnWork {
 				return
 			}
@@ -147,7 +146,7 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 			if took > 0 {
 				c.after(took, func() {
 					c.returned(w, j, call)
-					if wait := c.starved(); wait > 0 {
+					if wait := c.drawStarvation(); wait > 0 {
 						c.after(wait, func() { c.run(w, j) })
 						return
 					}
@@ -164,7 +163,7 @@ func (c *Cells) run(w *worker, j *runtime.Job) {
 func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration {
 	e := j.Entity()
 	w.Enter()
-	c.crew.calls[w] = c.crew.looks
+	c.workers.calls[w] = c.workers.looks
 	switch call {
 	case runtime.CallStart:
 		c.ledger.revised(c.self, e, uint32(c.region.Shards()))
@@ -182,7 +181,7 @@ func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration
 	default:
 		c.places(w, j)
 		took := c.handle(j)
-		c.crew.long[e] = took >= 2*runtime.SlowAfter
+		c.workers.long[e] = took >= 2*runtime.SlowAfter
 		return took
 	}
 }
@@ -190,7 +189,7 @@ func (c *Cells) call(w *worker, j *runtime.Job, call runtime.Call) time.Duration
 // places checks that an entity whose last message took long has no place of the quick class,
 // unless its run goes on. Counters that go wrong may have said that the message was short.
 func (c *Cells) places(w *worker, j *runtime.Job) {
-	if !c.crew.long[j.Entity()] || j.Before() > 0 || c.behaviour.CounterFaults {
+	if !c.workers.long[j.Entity()] || j.Before() > 0 || c.behaviour.CounterFaults {
 		return
 	}
 	c.ledger.counts.Slow++
@@ -230,7 +229,7 @@ func (c *Cells) handle(j *runtime.Job) time.Duration {
 func (c *Cells) returned(w *worker, j *runtime.Job, call runtime.Call) {
 	e := j.Entity()
 	w.Return()
-	delete(c.crew.calls, w)
+	delete(c.workers.calls, w)
 	switch call {
 	case runtime.CallStart:
 		c.memory.restore(j)
@@ -260,14 +259,14 @@ func (c *Cells) returned(w *worker, j *runtime.Job, call runtime.Call) {
 
 // gone notes that an instance has ended.
 func (c *Cells) gone(e *cell.Entity) {
-	delete(c.crew.long, e)
+	delete(c.workers.long, e)
 	if !c.behind[e] {
 		c.ledger.stopped(c.self, e.ID())
 	}
 	delete(c.behind, e)
 }
 
-// leave notes that an entity is left behind: it must begin no message, and no answer of it must be seen by anybody
+// leave notes that an entity is left behind: it must begin no message, and none of its answers must have an effect
 // (docs/sharding.md, "With `on-stuck: abandon` such an entity may still run beside its successor.").
 func (c *Cells) leave(e *cell.Entity) {
 	if e.Ended() && !c.behind[e] {

@@ -22,9 +22,9 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// A world whose nodes run sharding: New makes it and starts the nodes, whose clients send from
-// then on; Leave, EndCoordinator and their kin are what a test does to it; Settled, Even,
-// Drained and Finish say whether it has recovered, or what is missing.
+// A world whose nodes run sharding: [New] makes it and starts the nodes, whose clients send from then on; Leave,
+// EndCoordinator and the like are for tests; Settled, Even, Drained and Finish return an error that says what is
+// missing until the cluster has recovered.
 
 // Options say what a cluster is like. A field that is zero has its default.
 type Options struct {
@@ -186,7 +186,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 		c.Start(i)
 	}
 	if opt.Hostile > 0 {
-		c.annoy()
+		c.startLying()
 	}
 	w.After(time.Second, c.send)
 	return c
@@ -400,8 +400,7 @@ func (c *Cluster) EndCoordinator(crash bool) {
 // Control returns the control machine of a node.
 func Control(n *world.Node) *control.Control { return n.Machine(protocol.Service).(*starter).Control }
 
-// Settled reports what is missing until every shard rests at a home that all
-// nodes know, under one coordinator.
+// Settled returns an error until every shard stays at a home that all nodes know, under one coordinator.
 func (c *Cluster) Settled() error {
 	var coordinators []gossip.NodeID
 	var homes []control.Home
@@ -541,8 +540,8 @@ func (c *Cluster) Drained() error {
 	return nil
 }
 
-// letGo reports a node that is still held back from sending to an entity.
-func (c *Cluster) letGo() error {
+// heldBack returns an error while a node is held back from sending to an entity.
+func (c *Cluster) heldBack() error {
 	for _, n := range c.World.Nodes() {
 		region := c.Ledger.nodes[n.ID()].region
 		var t cell.Tally
@@ -594,7 +593,7 @@ const mailboxes = 5 * time.Second
 // message is acknowledged, no node is held back, and none has the memory of an entity that lives elsewhere.
 func (c *Cluster) Finish(limit time.Duration) error {
 	c.Quiet()
-	if err := c.Await(limit, agreed(c), c.Settled, c.Running, func() error { return recalled(c) }, c.Drained, c.Acknowledged, c.Even, c.letGo, c.Unpacked); err != nil {
+	if err := c.Await(limit, agreed(c), c.Settled, c.Running, func() error { return recalled(c) }, c.Drained, c.Acknowledged, c.Even, c.heldBack, c.Unpacked); err != nil {
 		return err
 	}
 	if err := c.World.Run(mailboxes); err != nil {

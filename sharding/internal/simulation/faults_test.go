@@ -15,9 +15,9 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// strike lets a random node, which may be the coordinator, an old home or a new one, crash,
+// injectFaults lets a random node, which may be the coordinator, an old home or a new one, crash,
 // freeze or leave, or cuts a link; or it ends the coordinator, or lets two nodes leave.
-func strike(c *simulation.Cluster, r *rand.Rand) {
+func injectFaults(c *simulation.Cluster, r *rand.Rand) {
 	nodes := c.World.Nodes()
 	a, b := nodes[r.IntN(len(nodes))].ID().Address, nodes[r.IntN(len(nodes))].ID().Address
 	lasting := []time.Duration{time.Second, 4 * time.Second, 15 * time.Second}[r.IntN(3)]
@@ -94,7 +94,7 @@ func aim(c *simulation.Cluster, r *rand.Rand, first bool) {
 			c.World.After(time.Millisecond, look)
 			return
 		}
-		c.World.After(wait, func() { strike(c, r) })
+		c.World.After(wait, func() { injectFaults(c, r) })
 	}
 	look()
 }

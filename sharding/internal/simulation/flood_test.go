@@ -57,7 +57,7 @@ func floodedUnderFaults(seed uint64) (*simulation.Cluster, error) {
 	opt.Behaviour.LaneFull, opt.Behaviour.LaneDown, opt.Behaviour.Passivate = 0.01, 0.001, 0.02
 	opt.Behaviour.FailStart, opt.Behaviour.FailRun = 0.01, 0.01
 	opt.Every = 8 * time.Millisecond
-	return simulation.Shake(simulation.New(opt), world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: simulation.Faults()})
+	return simulation.RunChaos(simulation.New(opt), world.Chaos{For: 40 * time.Second, Every: 5 * time.Second, Faults: simulation.Faults()})
 }
 
 // Under floods with broken lanes, lost messages, leaves, crashes and moves, words about the

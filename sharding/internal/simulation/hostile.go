@@ -21,14 +21,12 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// A hostile peer has a valid certificate, speaks the protocol, and lies. It is of two
-// sorts: a stranger, that is no member and whose every word is a lie; and a liar, a member
-// that hosts nothing of the kind, which speaks for others. Both know everything: the homes
-// and epochs of all shards, the numbers of asks, whom each node takes for the home. What
-// they say is made so that it would have an effect if it were believed, and the ledger
-// finds every effect that it has: a message that nobody sent is processed, one that was
-// sent is not, an ask is answered before its time, a node is held back for ever, a
-// coordinator gives way to nobody.
+// Hostile peers have a valid certificate, speak the protocol, and lie. There are two: a stranger, which is no member,
+// and a liar, a member that hosts nothing of the kind and sends messages in the names of others. Both know everything:
+// the homes and epochs of all shards, the numbers of asks, and which node each node takes for a home. Their messages
+// are such that they would have an effect if they were believed, and the ledger finds every such effect: a message is
+// processed that nobody sent, or one that was sent is not; an ask is answered too early; a node is held back for ever;
+// a coordinator gives way to one that does not exist.
 
 // forgedID marks the messages that no client has sent.
 const forgedID = 1 << 62
@@ -50,8 +48,8 @@ type hostile struct {
 	lies    uint64
 }
 
-// annoy begins to lie.
-func (c *Cluster) annoy() {
+// startLying starts the hostile peers.
+func (c *Cluster) startLying() {
 	h := &hostile{
 		cluster: c, every: c.opt.Hostile, liar: Address(c.opt.Nodes),
 		rand: rand.New(rand.NewPCG(c.opt.World.Seed, 99)),
@@ -88,7 +86,7 @@ func (h *hostile) lie() {
 	h.lies++
 	h.cluster.Ledger.counts.Lies++
 	if from != stranger && h.rand.IntN(10) == 0 {
-		to.Input(protocol.Service, machine.Received{From: from, Message: h.tenant()})
+		to.Input(protocol.Service, machine.Received{From: from, Message: h.foreignKind()})
 		return
 	}
 	if from == stranger && h.rand.IntN(5) == 0 {
@@ -102,9 +100,9 @@ func (h *hostile) lie() {
 	to.Input(protocol.MessageService, machine.Received{From: from, Message: h.frame(from, to, home)})
 }
 
-// tenant returns a message by which a coordinator comes for a kind that nobody runs, or one that changes its number of
+// foreignKind returns a message of a coordinator of a kind that no node runs, or one that changes the number of its
 // shards.
-func (h *hostile) tenant() control.Message {
+func (h *hostile) foreignKind() control.Message {
 	kind, shards := fmt.Sprintf("tenant-%d", h.rand.IntN(50)), 1+h.rand.Uint32N(2*roomForLies)
 	settings := control.Settings{Shards: shards, Hash: protocol.HashName, Codec: "none"}
 	switch h.rand.IntN(4) {
@@ -151,7 +149,7 @@ func (h *hostile) frame(from gossip.NodeID, to *world.Node, home control.Home) [
 	case 1:
 		return wire.AppendAck(nil, protocol.Ack{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
 	case 2:
-		return wire.AppendNeed(nil, protocol.Need{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
+		return wire.AppendNeed(nil, protocol.Nack{Kind: KindName, Shard: home.Shard, Base: home.Base, Seq: seq})
 	case 3:
 		epoch := home.Epoch
 		epoch.N += 1000

@@ -15,17 +15,17 @@ import (
 // lied runs a cluster under random faults, together with a hostile peer that lies to it all
 // the time.
 func lied(seed uint64) (*simulation.Cluster, error) {
-	opt := simulation.Troubled(seed)
+	opt := simulation.FaultyOptions(seed)
 	opt.Hostile = 5 * time.Millisecond
-	return simulation.Suffer(simulation.New(opt), simulation.Faults())
+	return simulation.RunFaults(simulation.New(opt), simulation.Faults())
 }
 
 // liedAboutMemory is lied with entities that take their memory along, which the peer lies about too.
 func liedAboutMemory(seed uint64) (*simulation.Cluster, error) {
-	opt := simulation.Troubled(seed)
+	opt := simulation.FaultyOptions(seed)
 	opt.Hostile = 5 * time.Millisecond
 	opt.Behaviour.Snapshots.On = true
-	return simulation.Suffer(simulation.New(opt), simulation.Faults())
+	return simulation.RunFaults(simulation.New(opt), simulation.Faults())
 }
 
 // A member that says of shards which live elsewhere that they have stopped, with a memory for their

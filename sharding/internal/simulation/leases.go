@@ -139,7 +139,7 @@ func (k *keepers) look() {
 // StandsStill is a node that is alone, and so loses no standing, which stands still for longer than its leases last
 // while the store of leases is down. It is sent messages at the moment at which it goes on.
 func StandsStill(seed uint64) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.Nodes, o.Leases = 1, true
 	c := New(o)
 	for round := range 4 {

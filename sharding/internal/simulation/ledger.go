@@ -18,13 +18,13 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// What the cells, the nodes and the clients of a world do is told to the Ledger, which checks
-// each step at once: hosting and instances, then the way of a message from offer to outcome,
-// then coordinators and the ends of nodes. In the end Pending and Vanished find the messages
-// without an outcome. ledger_homes.go and ledger_bounds.go check homes and moves.
+// The [Ledger] is told what the cells, the nodes and the clients of a world do, and checks each step at once: first
+// hosting and instances, then messages from offer to outcome, then coordinators and the ends of nodes. In the end
+// Pending and Vanished find the messages without an outcome. ledger_homes.go and ledger_bounds.go check homes and
+// moves.
 
-// Ledger knows every message and every instance of a world, and finds states and steps
-// that the protocol excludes. It stands apart from the machines that it checks.
+// Ledger knows every message and every instance of a world, and finds states and steps that the protocol excludes. It
+// is independent of the machines that it checks.
 type Ledger struct {
 	world  *world.World
 	Store  *Store
@@ -43,17 +43,17 @@ type Ledger struct {
 	leaders   map[gossip.NodeID]protocol.Term
 	terms     map[control.CoordinatorStarted]gossip.NodeID // The node of each term; a term is of one node for ever.
 	stops     map[stop]time.Duration                       // Since when a shard is being stopped.
-	given     map[reign]uint64                             // The last version in which a coordinator gave a shard a home.
+	given     map[termShard]uint64                         // The last version in which a coordinator gave a shard a home.
 	layouts   map[uint16]protocol.Layout                   // Those that nodes were told of.
 	hot       map[string]bool                              // Entities that are flooded.
 	drift     time.Duration                                // How far clocks may be apart in what they make of a deadline.
 	mailbox   int                                          // How many messages may wait for an entity.
 	stopLimit time.Duration                                // How long a stop may last; zero: not checked.
 	bounds    bounds
-	homeless  map[gossip.NodeID]homeless // By coordinator.
+	homeless  map[gossip.NodeID]missingHome // By coordinator.
 	drops     map[cell.Drop]int
 	moves     map[protocol.ShardID][2]arrival // The last two moves of each shard.
-	longest   Wait
+	longest   WaitRecord
 	memories  memories
 	archive   *archive
 	revisions revisions
@@ -108,7 +108,7 @@ type Counts struct {
 	Suspects       int // Violations that the machines themselves reported.
 	Writes         Writes
 	Memories       Memories
-	Archived       Archived
+	Archived       ArchiveCounts
 	Lies           int // What a hostile peer said.
 	// Revisions counts the numbers of shards in use under which something ran.
 	Revisions int
@@ -147,8 +147,8 @@ func add(to, from reflect.Value) {
 	}
 }
 
-// Wait is how long a message waited until it was processed.
-type Wait struct {
+// WaitRecord is how long a message waited until it was processed.
+type WaitRecord struct {
 	For        time.Duration
 	ID         uint64
 	At         time.Duration // When the message was accepted.
@@ -162,8 +162,8 @@ type stop struct {
 	shard protocol.ShardID
 }
 
-// reign is a shard under one coordinator. Terms begin anew with each cluster.
-type reign struct {
+// termShard names a shard in the term of a coordinator. Terms begin again with each cluster.
+type termShard struct {
 	born  int64
 	term  protocol.Term
 	shard protocol.ShardID
@@ -215,9 +215,9 @@ func newLedger(w *world.World) *Ledger {
 		leaders:   make(map[gossip.NodeID]protocol.Term),
 		terms:     make(map[control.CoordinatorStarted]gossip.NodeID),
 		stops:     make(map[stop]time.Duration),
-		given:     make(map[reign]uint64),
+		given:     make(map[termShard]uint64),
 		layouts:   make(map[uint16]protocol.Layout),
-		homeless:  make(map[gossip.NodeID]homeless),
+		homeless:  make(map[gossip.NodeID]missingHome),
 		drops:     make(map[cell.Drop]int),
 		moves:     make(map[protocol.ShardID][2]arrival),
 		counts:    Counts{Moves: make(map[control.Outcome]int), Stops: make(map[cell.StopReason]int)},
@@ -234,8 +234,8 @@ func (l *Ledger) violate(format string, values ...any) {
 	l.world.Fail(fmt.Errorf(format, values...))
 }
 
-// mayHost reports whether a node can be hosting now: it lives, runs, and its own clock shows standing. Of others
-// nothing is promised but that they begin nothing (docs/sharding.md, "An entity runs on at most one node that may
+// mayHost reports whether a node can be hosting now: it runs, is not frozen, and its own clock shows standing. Of other
+// nodes it is promised only that they begin nothing (docs/sharding.md, "An entity runs on at most one node that may
 // host.").
 func (l *Ledger) mayHost(id gossip.NodeID) bool {
 	n := l.world.Node(id.Address)
@@ -249,8 +249,8 @@ func (l *Ledger) lives(id gossip.NodeID) bool {
 	return n != nil && n.ID() == id
 }
 
-// hosting checks that the epochs of a shard rise from home to home. Where the
-// streams begin anew, an earlier home was given up with what it had.
+// hosting checks that the epochs of a shard rise from home to home. If its streams begin again, an earlier home was
+// given up with what it had.
 func (l *Ledger) hosting(node gossip.NodeID, s protocol.ShardID, h protocol.StartHosting) {
 	l.counts.Homes++
 	if !l.hosts[s].Less(h.Epoch) {
@@ -287,16 +287,16 @@ func (l *Ledger) started(node gossip.NodeID, e *cell.Entity) {
 	l.Store.claim(node, e)
 }
 
-// relaid notes the layouts that a node was told of.
-func (l *Ledger) relaid(r control.UseLayouts) {
+// noteLayouts notes the layouts that a node was told of.
+func (l *Ledger) noteLayouts(r control.UseLayouts) {
 	l.counts.Relaid++
 	for _, in := range r.Layouts {
 		l.layouts[in.Number] = in
 	}
 }
 
-// stopping checks that an instance which is told that nobody else has its entity has no
-// successor. That none starts before it has stopped is looked at when one does.
+// stopping checks that an instance which is told that no other one has its entity has no successor. That none starts
+// before it has stopped is checked when one starts.
 func (l *Ledger) stopping(node gossip.NodeID, e *cell.Entity, why cell.StopReason) {
 	l.counts.Stops[why]++
 	if !why.Sole() {
@@ -369,8 +369,8 @@ func (l *Ledger) hostRefused(id uint64) {
 
 func (l *Ledger) delivered(id uint64) { l.messages[id].delivered = true }
 
-// timeout notes that an asker was told that nobody knows what became of its message:
-// nobody does of one that a lane has had, or that a job has, which may have begun it.
+// timeout notes that a client was told that the outcome of its message is unknown, and checks that a lane has had it,
+// or that a job has it and may have begun it.
 func (l *Ledger) timeout(id uint64) {
 	r := l.messages[id]
 	r.timedOut = true
@@ -426,9 +426,9 @@ func (l *Ledger) outcome(id uint64, code protocol.Code) {
 	if l.nodes[r.path.origin].ended {
 		l.counts.Abandoned++
 	}
-	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows, and what
-	// a lane has had when the node ends may still leave (docs/sharding.md, "the message had gone into a connection, or its
-	// entity had begun, and no answer came in time").
+	// What the job of an entity has had when the entity was left behind may have begun, as far as the cell knows, and
+	// what a lane has had when the node ends may still leave (docs/sharding.md, "the message had gone into a
+	// connection, or its entity had begun, and no answer came in time").
 	if code == protocol.CodeUnknownOutcome && !r.left && !r.astray && !r.given && !r.processed && !(r.handed && l.nodes[r.path.origin].ended) {
 		l.violate("I20: message %d has never left its node, and its sender is told that its outcome is unknown", id)
 	}
@@ -456,8 +456,8 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 	case e.Epoch().Less(l.begins[e.ID()]):
 		l.violate("I1: %s processes a message of %s in shard %d under epoch %s, after epoch %s", node, e.ID(), s, e.Epoch(), l.begins[e.ID()])
 	}
-	// (docs/sharding.md, "How long a message was on its way is known from the first answer between two processes on, less
-	// what their clocks drift apart since the last.")
+	// (docs/sharding.md, "How long a message was on its way is known from the first answer between two processes on,
+	// less what their clocks drift apart since the last.")
 	if late := l.world.Now() - r.deadline - l.drift; r.deadline > 0 && late > 0 && !r.blind {
 		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
 	}
@@ -465,7 +465,7 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 	l.Store.write(node, e, r.path, r.place)
 	l.counts.Processed++
 	if wait := l.world.Now() - r.offered; r.routed && wait > l.longest.For && !l.hot[r.path.entity] {
-		l.longest = Wait{For: wait, ID: id, At: r.offered, Shard: s, Origin: origin, By: node}
+		l.longest = WaitRecord{For: wait, ID: id, At: r.offered, Shard: s, Origin: origin, By: node}
 	}
 	l.processed[r.path] = r.place
 	l.begins[e.ID()] = e.Epoch()
@@ -520,9 +520,9 @@ func (l *Ledger) bounded(node gossip.NodeID, e *cell.Entity) {
 // call, from when its client came with it. Messages of a node that had just started,
 // and did not know the home of their shard, do not count, nor do those to entities
 // that are flooded.
-func (l *Ledger) Longest() Wait {
+func (l *Ledger) Longest() WaitRecord {
 	w := l.longest
-	l.longest = Wait{}
+	l.longest = WaitRecord{}
 	return w
 }
 

@@ -13,20 +13,20 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// bounds limit the homes and the moves, whatever a strategy answers. Zero: not checked.
+// bounds are the limits that hold for homes and moves whatever a strategy answers. Zero: not checked.
 type bounds struct {
 	home             time.Duration // How long a shard may have no home.
 	moves, perRegion int           // How many shards are stopped at a time to even out the load.
 }
 
-// homeless says since when a coordinator has known of shards without a home that a node
+// missingHome says since when a coordinator has known of shards without a home that a node
 // could take.
-type homeless struct {
+type missingHome struct {
 	term  protocol.Term
 	since time.Duration
 }
 
-// Stepped does nothing: the ledger hears of what nodes do from their cells.
+// Stepped does nothing: cells tell the ledger what nodes do.
 func (l *Ledger) Stepped(*world.World, *world.Node) error { return nil }
 
 // Second looks how long shards have had no home.
@@ -39,7 +39,7 @@ func (l *Ledger) Second(w *world.World) error {
 			delete(l.homeless, n.ID())
 			continue
 		} else if h, known := l.homeless[n.ID()]; !known || h.term != i.Term {
-			l.homeless[n.ID()] = homeless{term: i.Term, since: w.Now()}
+			l.homeless[n.ID()] = missingHome{term: i.Term, since: w.Now()}
 		} else if took := w.Now() - h.since; took > l.bounds.home {
 			l.violate("I21: %s coordinates, and %d shards have had no home for %v", n.ID(), i.Open, took)
 		}

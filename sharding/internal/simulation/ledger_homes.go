@@ -94,19 +94,19 @@ func (l *Ledger) homes(coordinator gossip.NodeID, e control.HomesChanged) {
 		if h.Epoch.Term != e.Term {
 			continue // Taken over from the report of a region.
 		}
-		key := reign{h.Epoch.Born, e.Term, h.Shard}
+		key := termShard{h.Epoch.Born, e.Term, h.Shard}
 		if h.Epoch.N <= l.given[key] {
 			l.violate("I22: %s gives shard %d a home in version %d, after version %d", coordinator, h.Shard, h.Epoch.N, l.given[key])
 		}
 		l.given[key] = h.Epoch.N
-		l.free(coordinator, h)
-		l.fit(coordinator, h)
+		l.checkNoOtherHost(coordinator, h)
+		l.checkTaker(coordinator, h)
 	}
 }
 
-// fit checks that a node can take the shard that it is given: in what its
-// coordinator knows of the members it does not leave and can be reached.
-func (l *Ledger) fit(coordinator gossip.NodeID, h control.Home) {
+// checkTaker checks that a node can take the shard that it is given: by what the coordinator knows of the members, it
+// does not leave and can be reached.
+func (l *Ledger) checkTaker(coordinator gossip.NodeID, h control.Home) {
 	state := membershipsim.MachineOf(l.world.Node(coordinator.Address)).State()
 	switch m := state.Member(h.Node); {
 	case m == nil:
@@ -118,8 +118,8 @@ func (l *Ledger) fit(coordinator gossip.NodeID, h control.Home) {
 	}
 }
 
-// free checks that no node but the new home hosts a shard.
-func (l *Ledger) free(coordinator gossip.NodeID, h control.Home) {
+// checkNoOtherHost checks that no node but the new home hosts a shard.
+func (l *Ledger) checkNoOtherHost(coordinator gossip.NodeID, h control.Home) {
 	for node, c := range l.nodes {
 		if sl := c.region.Slot(h.Shard); sl != nil && node != h.Node && l.mayHost(node) && l.mayHost(coordinator) && sl.Info().Hosting {
 			l.violate("I22: %s gives shard %d to %s while %s hosts it", coordinator, h.Shard, h.Node, node)

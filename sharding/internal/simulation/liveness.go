@@ -66,7 +66,7 @@ func (l *liveness) look(w *world.World, quiet time.Duration) error {
 				return // Whether it is hosted before a change of the shards in use is known is looked at by the ledger.
 			}
 			if _, known := hosted[sl.Shard()]; sl.Info().Hosting || !known && !region.Retired(sl) {
-				hosted[sl.Shard()] += one(sl.Info().Hosting)
+				hosted[sl.Shard()] += oneIf(sl.Info().Hosting)
 			}
 		})
 	}
@@ -81,8 +81,8 @@ func (l *liveness) look(w *world.World, quiet time.Duration) error {
 	return nil
 }
 
-// one is 1 for true.
-func one(is bool) int {
+// oneIf is 1 for true.
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/runtime"
 )
 
-// Entities that take their memory along when their shard moves. The memory of a stub is its number
-// among the instances of its entity, and how many messages it and those before it have processed. So
-// the ledger knows whose memory an instance gets, and whether it is what that one had in the end. First
-// come the instances and the ledger, then nodes of an earlier release, and the node with its entities.
+// Entities whose memory moves with their shard. The memory of a stub is its number among the instances of its entity,
+// and how many messages it and those before it have processed. So the ledger knows which instance had the memory that
+// another one gets, and whether it is what that one had in the end. First come the instances and the ledger, then nodes
+// of an earlier release, then the memory on a node.
 
 // Snapshots says how the snapshots of the entities of a world behave. The zero value: entities make none.
 type Snapshots struct {
@@ -134,7 +134,7 @@ func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
 
 // forgotten notes that the memory of an entity is said to be lost (docs/sharding.md, "After `passivate-after` without a
 // message it is dropped").
-func (m *memories) forgotten(f protocol.Forgotten) {
+func (m *memories) forgotten(f protocol.MemoryLost) {
 	m.counts.Lost++
 	if m.snapshots.Whole && f.Loss != protocol.LossIdle {
 		m.ledger.violate("I21: the memory of entity %s is lost in a world where nothing is wrong: %s", f.Entity, f.Loss)
@@ -173,21 +173,21 @@ func withoutMemory(message any) any {
 	}
 }
 
-// recollection is the memory of the instances of a node.
-type recollection struct {
+// nodeMemory is the memory of the instances of a node.
+type nodeMemory struct {
 	cells *Cells
 	lives map[*cell.Entity]*instance // The instances, by their records; none in a world without memory.
 }
 
 // start notes an instance that starts: what it processes counts in its memory.
-func (r *recollection) start(e *cell.Entity) {
+func (r *nodeMemory) start(e *cell.Entity) {
 	if r.cells.behaviour.Snapshots.On {
 		r.lives[e] = r.cells.ledger.memories.born(e.ID())
 	}
 }
 
 // begin notes that an instance begins a message.
-func (r *recollection) begin(e *cell.Entity) {
+func (r *nodeMemory) begin(e *cell.Entity) {
 	if i := r.lives[e]; i != nil {
 		i.processed++
 		i.began = true
@@ -195,7 +195,7 @@ func (r *recollection) begin(e *cell.Entity) {
 }
 
 // restore restores an instance that starts, if there is a snapshot and it can be.
-func (r *recollection) restore(j *runtime.Job) {
+func (r *nodeMemory) restore(j *runtime.Job) {
 	c, m, e := r.cells, &r.cells.ledger.memories, j.Entity()
 	i := r.lives[e]
 	if i == nil {
@@ -211,7 +211,7 @@ func (r *recollection) restore(j *runtime.Job) {
 }
 
 // takes draws how long an entity takes for its snapshot.
-func (r *recollection) takes() time.Duration {
+func (r *nodeMemory) takes() time.Duration {
 	c := r.cells
 	if how := c.behaviour.Snapshots; c.rand.Float64() < how.Slow {
 		return c.drawn(how.SlowFor)
@@ -220,7 +220,7 @@ func (r *recollection) takes() time.Duration {
 }
 
 // give has an entity give its snapshot, or fail.
-func (r *recollection) give(j *runtime.Job) {
+func (r *nodeMemory) give(j *runtime.Job) {
 	c, m, e := r.cells, &r.cells.ledger.memories, j.Entity()
 	i := r.lives[e]
 	delete(r.lives, e)

@@ -16,11 +16,11 @@ import (
 // near runs a cluster under random faults, in which few entities are always at work, and get
 // most of their messages from senders of their own node.
 func near(seed uint64) (*simulation.Cluster, error) {
-	opt := simulation.Troubled(seed)
+	opt := simulation.FaultyOptions(seed)
 	opt.Near, opt.Every = 0.7, 3*time.Millisecond
 	opt.Behaviour.Hot, opt.Behaviour.HotRun = 4, 15*time.Millisecond
 	opt.Behaviour.SlowStop = 0 // Else messages wait behind stops, and mailboxes are full.
-	return simulation.Shake(simulation.New(opt), world.Chaos{For: 20 * time.Second, Every: 4 * time.Second, Faults: simulation.Faults()})
+	return simulation.RunChaos(simulation.New(opt), world.Chaos{For: 20 * time.Second, Every: 4 * time.Second, Faults: simulation.Faults()})
 }
 
 // Messages to an entity of the same node go straight into its mailbox, many
@@ -64,11 +64,11 @@ func TestEntitiesThatKeepTheirWorkersKeepNobodyWaiting(t *testing.T) {
 // covers I20, I36.
 func TestStarvedWorkersNeedNoOthers(t *testing.T) {
 	sum, _ := summed(t, 1, func(seed uint64) (*simulation.Cluster, error) {
-		opt := simulation.Troubled(seed)
+		opt := simulation.FaultyOptions(seed)
 		opt.Near, opt.Every = 0.7, 3*time.Millisecond
 		opt.Behaviour.Run, opt.Behaviour.SlowStop = 100*time.Microsecond, 0
 		opt.Behaviour.Starved = 10 * time.Millisecond
-		return simulation.Shake(simulation.New(opt), world.Chaos{For: 20 * time.Second, Every: 4 * time.Second, Faults: simulation.Faults()})
+		return simulation.RunChaos(simulation.New(opt), world.Chaos{For: 20 * time.Second, Every: 4 * time.Second, Faults: simulation.Faults()})
 	})
 	require.NotZero(t, sum.Joined)
 	require.NotZero(t, sum.Replaced, "starts take long now and then, and keep their workers")

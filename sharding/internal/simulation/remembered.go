@@ -59,8 +59,8 @@ type archivedSet struct {
 	ids   map[string]bool
 }
 
-// Archived counts what became of the calls of an archive.
-type Archived struct {
+// ArchiveCounts count the calls of an archive by their results.
+type ArchiveCounts struct {
 	Opens, Changes, Failed, Fenced, Recalled int
 	Given                                    int // Ids of former numbers of shards, each time they were given.
 }
@@ -113,8 +113,8 @@ func (a *archive) has(id string, besides *archivedSet) bool {
 	return false
 }
 
-// fate draws when a call takes effect, and whether its node hears of that. Without an effect the time is zero.
-func (a *archive) fate() (effect time.Duration, heard bool) {
+// drawEffect draws when a call takes effect, and whether its node is told. Without an effect the time is zero.
+func (a *archive) drawEffect() (effect time.Duration, heard bool) {
 	now := a.ledger.world.Now()
 	if now < a.downs && now/archiveTerm%4 == 3 {
 		return 0, false
@@ -250,7 +250,7 @@ func (a *archive) emptied(node gossip.NodeID, number string) {
 func (s *storeCalls) Close(remembering.Close) {}
 
 // Ask implements [runtime.StoreCalls], as do the next two.
-func (s *storeCalls) Ask(t protocol.Take) {
+func (s *storeCalls) Ask(t protocol.ExportRequest) {
 	s.cells.out.Add(control.ImportQuestion{Kind: s.cells.kind, Take: t})
 }
 
@@ -267,7 +267,7 @@ func (s *storeCalls) Over(layout uint16) {
 
 // call makes a call: its effect comes to the archive whatever becomes of the node.
 func (s *storeCalls) call(effect, heard, unheard func()) {
-	at, hears := s.archive.fate()
+	at, hears := s.archive.drawEffect()
 	done := false
 	if at > 0 {
 		s.archive.ledger.world.After(at, func() {

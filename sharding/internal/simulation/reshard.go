@@ -19,7 +19,7 @@ import (
 // Reshards is Drains in which operators change the number of shards too, again and again. With one seed
 // of three what does not stop is left behind.
 func Reshards(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-reshard", nodes
 	if seed%2 == 1 {
 		o.World.Network = world.Delivery{Loss: 0.05, Late: 0.2, LateMax: time.Second, Double: 0.02}
@@ -28,10 +28,10 @@ func Reshards(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 		o.OnStuck, o.Behaviour.SlowStop = control.OnStuckAbandon, 0.1
 	}
 	c := New(o, set...)
-	return Suffer(c, append(Faults(),
+	return RunFaults(c, append(Faults(),
 		world.Fault{Name: "reshard", Weight: 30, Inject: c.reshard},
 		world.Fault{Name: "drain", Weight: 10, Inject: drain},
-		world.Fault{Name: "move", Weight: 10, Inject: c.order}))
+		world.Fault{Name: "move", Weight: 10, Inject: c.orderMove}))
 }
 
 // Relayouts changes the number of shards in a world where nothing else is wrong: once the cluster has formed, nodes
@@ -65,7 +65,7 @@ func Relayouts(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 					c.EndCoordinator(false)
 				}
 			case 2:
-				c.order(c.World, r)
+				c.orderMove(c.World, r)
 			default:
 				c.reshard(c.World, r)
 			}

@@ -65,8 +65,8 @@ var reshardMutants = []mutant{
 	},
 	{
 		test: "TestRelayouts", name: "a guess that is not handed on", file: "runtime/layouts.go",
-		old: "			r.handOn(&l.slots[i], protocol.Retire{})\n",
-		new: "			if !mutant(NAME) {\n				r.handOn(&l.slots[i], protocol.Retire{})\n			}\n",
+		old: "			r.handOn(&l.slots[i], protocol.RetireShard{})\n",
+		new: "			if !mutant(NAME) {\n				r.handOn(&l.slots[i], protocol.RetireShard{})\n			}\n",
 	},
 	{
 		test: "TestPermanentEntitiesRun", name: "permanent entities that do not wait for the former shard", file: "runtime/layouts.go",

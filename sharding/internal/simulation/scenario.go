@@ -19,13 +19,12 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The runs that have a name: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Shutdowns,
-// Rescales and Reshards let random faults strike a cluster; Moves and LateCommands have nodes and coordinators leave
-// while shards move. Each ends when the cluster has recovered, or says what keeps it from that.
+// The scenarios: Chaos, Storms, Permanent, Limited, Remember, Named, Drains, Handoffs, Leases, Shutdowns, Rescales and
+// Reshards inject random faults into a cluster; in Moves and LateCommands nodes and coordinators leave while shards
+// move. Each ends when the cluster has recovered, or with an error that says what is missing.
 
-// Scenario is a named run: a cluster to which something is done, and which then has
-// to recover. It is a pure function of its seed and the number of nodes; the functions
-// in set change the options of its world before it begins.
+// Scenario is a run with a name: faults are injected into a cluster, which then has to recover. It is a pure function
+// of its seed and the number of nodes; the functions in set change the options of its world before it begins.
 type Scenario struct {
 	Name  string
 	About string
@@ -80,9 +79,9 @@ func leave(w *world.World, r *rand.Rand) {
 	}
 }
 
-// Troubled returns the options of a cluster over a network that is not the best, with
-// entities that fail and do not stop.
-func Troubled(seed uint64) Options {
+// FaultyOptions returns the options of a cluster over a network that loses and delays, with entities that fail and do
+// not stop.
+func FaultyOptions(seed uint64) Options {
 	return Options{
 		World: world.Options{
 			Seed: seed, CodecEvery: 3, RatePPM: 10_000,
@@ -99,19 +98,19 @@ func Troubled(seed uint64) Options {
 
 // Chaos runs a cluster under random faults, then lets it recover.
 func Chaos(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-chaos", nodes
-	return Suffer(New(o, set...), Faults())
+	return RunFaults(New(o, set...), Faults())
 }
 
 // Storms is Chaos with the faults that several nodes or single types of messages
 // share, after which clients go on for longer than the cluster may take to recover.
 func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-storms", nodes
 	o.ReviveAfter = reviveAfter
 	c := New(o, set...)
-	if err := strike(c, chaos(slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(membershipsim.Traffic()), world.LinkFaults()))); err != nil {
+	if err := injectFaults(c, chaos(slices.Concat(Faults(), world.PauseFaults(), world.LossFaults(membershipsim.Traffic()), world.LinkFaults()))); err != nil {
 		return c, err
 	}
 	if err := c.World.Run(c.liveness.within + 10*time.Second); err != nil {
@@ -123,7 +122,7 @@ func Storms(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 // Permanent is Chaos with entities most of which run without a message, and of which many starts
 // and messages fail. With an odd seed they live on the oldest node, else operators change the number of shards.
 func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-permanent", nodes
 	o.Shards, o.Entities, o.Permanent = 8, 24, 16
 	o.OnOldest = seed%2 == 1
@@ -131,15 +130,15 @@ func Permanent(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 	o.Behaviour = Behaviour{FailStart: 0.2, FailRun: 0.1}
 	c := New(o, set...)
 	if o.OnOldest {
-		return Suffer(c, Faults())
+		return RunFaults(c, Faults())
 	}
-	return Suffer(c, append(Faults(), world.Fault{Name: "reshard", Weight: 15, Inject: c.reshard}))
+	return RunFaults(c, append(Faults(), world.Fault{Name: "reshard", Weight: 15, Inject: c.reshard}))
 }
 
 // Limited is Chaos in which each node may have few entities in memory, of which some are permanent,
 // by a policy that depends on the seed, and operators change the number of shards.
 func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-limited", nodes
 	o.Entities, o.Permanent, o.Every = 60, 2, 10*time.Millisecond
 	o.Behaviour.SlowStop = 0.005
@@ -148,7 +147,7 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 		Main: passivation.LeastFrequentlyUsed, Protected: 0.5, Window: 0.3, Aging: true,
 	}
 	c := New(o, set...)
-	return Suffer(c, append(Faults(), world.Fault{Name: "reshard", Weight: 10, Inject: c.reshard}))
+	return RunFaults(c, append(Faults(), world.Fault{Name: "reshard", Weight: 10, Inject: c.reshard}))
 }
 
 // Remember is Drains with entities that are remembered, by a store that fails, hangs, is late and loses answers, of
@@ -156,7 +155,7 @@ func Limited(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 // most seeds operators change the number of shards. Some seeds restart the whole cluster in the middle, half of these
 // with another number of shards in the files.
 func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-remembered", nodes
 	o.Shards, o.Entities = 8, 40
 	o.Every = 100 * time.Millisecond
@@ -182,38 +181,38 @@ func Remember(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 			})
 		})
 	}
-	faults := append(Faults(), world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 30, Inject: c.order})
+	faults := append(Faults(), world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 30, Inject: c.orderMove})
 	if seed%4 > 0 {
 		faults = append(faults, world.Fault{Name: "reshard", Weight: 20, Inject: c.reshard})
 	}
-	return Suffer(c, faults)
+	return RunFaults(c, faults)
 }
 
 // Named lets random faults strike a cluster whose nodes send most messages in batches, in sessions
 // that often break, over a network that loses, doubles and reorders envelopes.
 func Named(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-named", nodes
 	o.World.Network = world.Delivery{Loss: 0.01, Double: 0.02, Late: 0.05, LateMax: 3 * time.Second}
 	o.Shards, o.Every = 12, 2*time.Millisecond
 	o.Behaviour = Behaviour{LaneBusy: true, LaneFull: 0.02, LaneDown: 0.01, LaneStall: 0.01, Run: time.Millisecond}
-	return Shake(New(o, set...), world.Chaos{For: 10 * time.Second, Every: 3 * time.Second, Faults: Faults()})
+	return RunChaos(New(o, set...), world.Chaos{For: 10 * time.Second, Every: 3 * time.Second, Faults: Faults()})
 }
 
 // Drains is Chaos in which nodes are drained, all of them at times, and told to host again, and
 // shards are told to move. With one seed of three the kind lives on the oldest node.
 func Drains(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-drained", nodes
 	o.OnOldest = seed%3 == 2
 	c := New(o, set...)
-	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 20, Inject: c.order}))
+	return RunFaults(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 20, Inject: c.orderMove}))
 }
 
 // Rescales is Chaos in which operators change how many shards are in use, with entities most of which run without
 // a message. With one seed of three some do not stop in time, and with one of five what does not stop is left behind.
 func Rescales(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-rescaled", nodes
 	o.Shards, o.InUse, o.Entities, o.Permanent = 8, 3, 24, 24
 	o.Every = 100 * time.Millisecond
@@ -225,22 +224,22 @@ func Rescales(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 		o.OnStuck, o.Behaviour.SlowStop, o.Behaviour.SlowStopFor = control.OnStuckAbandon, 0.1, 5*time.Second
 	}
 	c := New(o, set...)
-	return Suffer(c, append(Faults(), world.Fault{Name: "rescale", Weight: 60, Inject: rescale(c)}))
+	return RunFaults(c, append(Faults(), world.Fault{Name: "rescale", Weight: 60, Inject: rescale(c)}))
 }
 
 // Leases is Drains in which each shard has a lease, in a store that does not answer at times.
 func Leases(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes, o.Leases = "sharding-leases", nodes, true
 	c := New(o, set...)
-	return Suffer(c, append(Faults(),
+	return RunFaults(c, append(Faults(),
 		world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "store", Weight: 30, Inject: c.Ledger.leases.fail}))
 }
 
 // Shutdowns is Drains in which the whole cluster is stopped in order and started again. Nothing moves meanwhile but
 // from nodes that had begun to leave before.
 func Shutdowns(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-shutdowns", nodes
 	c := New(o, set...)
 	c.World.Observe(func(seen world.Observation) {
@@ -250,15 +249,15 @@ func Shutdowns(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, e
 			}
 		}
 	})
-	return Suffer(c, append(Faults(), membershipsim.ShutdownFault(20),
-		world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 40, Inject: c.order}))
+	return RunFaults(c, append(Faults(), membershipsim.ShutdownFault(20),
+		world.Fault{Name: "drain", Weight: 10, Inject: drain}, world.Fault{Name: "move", Weight: 40, Inject: c.orderMove}))
 }
 
 // Handoffs is Drains with entities that take their memory along, of which some fail at that or take
 // too long. With one seed of two the network loses and delays more, and with one of four some nodes do
 // not know of that; with one of five what does not stop is left behind.
 func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
-	o := Troubled(seed)
+	o := FaultyOptions(seed)
 	o.World.Scenario, o.Nodes = "sharding-handoff", nodes
 	if seed%2 == 1 {
 		o.World.Network = world.Delivery{Loss: 0.1, Late: 0.2, LateMax: time.Second, Double: 0.02}
@@ -268,7 +267,7 @@ func Handoffs(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, er
 		o.OnStuck, o.Behaviour.SlowStop, o.Behaviour.Snapshots.Slow = control.OnStuckAbandon, 0.2, 0.3
 	}
 	c := New(o, set...)
-	return Suffer(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 60, Inject: c.order}))
+	return RunFaults(c, append(Faults(), world.Fault{Name: "drain", Weight: 20, Inject: drain}, world.Fault{Name: "move", Weight: 60, Inject: c.orderMove}))
 }
 
 // Orderly moves shards in a world where nothing is wrong: nodes are drained and host again, shards are
@@ -289,7 +288,7 @@ func Orderly(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 			case 1, 2:
 				drain(c.World, r)
 			default:
-				c.order(c.World, r)
+				c.orderMove(c.World, r)
 			}
 		})
 	}
@@ -299,8 +298,8 @@ func Orderly(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, err
 	return c, c.Finish(120 * time.Second)
 }
 
-// order tells a random node that a random shard is to move to a random node.
-func (c *Cluster) order(w *world.World, r *rand.Rand) {
+// orderMove tells a random node that a random shard is to move to a random node.
+func (c *Cluster) orderMove(w *world.World, r *rand.Rand) {
 	if nodes := w.Nodes(); len(nodes) > 0 {
 		asked, to := nodes[r.IntN(len(nodes))].ID(), nodes[r.IntN(len(nodes))].ID()
 		c.orders++
@@ -337,25 +336,25 @@ func drain(w *world.World, r *rand.Rand) {
 // reviveAfter is when nodes are started again that crash after the last fault.
 const reviveAfter = 30 * time.Second
 
-// Suffer lets random faults strike a cluster for 90 s, and lets it recover.
-func Suffer(c *Cluster, faults []world.Fault) (*Cluster, error) {
-	return Shake(c, chaos(faults))
+// RunFaults injects random faults into a cluster for 90 s, and lets it recover.
+func RunFaults(c *Cluster, faults []world.Fault) (*Cluster, error) {
+	return RunChaos(c, chaos(faults))
 }
 
 func chaos(faults []world.Fault) world.Chaos {
 	return world.Chaos{For: 90 * time.Second, Every: 4 * time.Second, Faults: faults}
 }
 
-// Shake lets a cluster form, lets faults strike it, and lets it recover.
-func Shake(c *Cluster, faults world.Chaos) (*Cluster, error) {
-	if err := strike(c, faults); err != nil {
+// RunChaos lets a cluster form, injects faults, and lets it recover.
+func RunChaos(c *Cluster, faults world.Chaos) (*Cluster, error) {
+	if err := injectFaults(c, faults); err != nil {
 		return c, err
 	}
 	return recovered(c)
 }
 
-// strike lets a cluster form, and faults strike it.
-func strike(c *Cluster, faults world.Chaos) error {
+// injectFaults lets a cluster form, and injects faults.
+func injectFaults(c *Cluster, faults world.Chaos) error {
 	const forms, calms = 15 * time.Second, 15 * time.Second
 	c.World.After(forms, func() { c.World.Chaos(faults) })
 	return c.World.Run(forms + faults.For + calms)

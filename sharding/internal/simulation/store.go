@@ -93,11 +93,11 @@ func (s *Store) write(node gossip.NodeID, e *cell.Entity, p path, place uint64) 
 	entity, epoch := e.ID(), e.Epoch()
 	at := max(s.lands[writer{node, entity}], now+time.Duration(s.rand.Int64N(int64(most))))
 	s.lands[writer{node, entity}] = at
-	s.ledger.world.After(at-now, func() { s.land(node, entity, epoch, p.origin, place) })
+	s.ledger.world.After(at-now, func() { s.arrive(node, entity, epoch, p.origin, place) })
 }
 
-// land is a write that has come to the store.
-func (s *Store) land(node gossip.NodeID, entity string, epoch protocol.Epoch, origin gossip.NodeID, place uint64) {
+// arrive makes a write that has come to the store.
+func (s *Store) arrive(node gossip.NodeID, entity string, epoch protocol.Epoch, origin gossip.NodeID, place uint64) {
 	if !s.admit(node, entity, epoch) {
 		s.counts.Refused++
 		return

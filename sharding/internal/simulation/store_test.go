@@ -20,7 +20,7 @@ import (
 // lower epochs, or to one that accepts everything if lax is set. With every other seed a
 // witness decides which side of a split survives; that may be a minority.
 func written(seed uint64, lax bool) (*simulation.Cluster, error) {
-	opt := simulation.Troubled(seed)
+	opt := simulation.FaultyOptions(seed)
 	witness := &membershipsim.Witness{}
 	if seed%2 == 1 {
 		opt.Membership.Downing = witness.Downing()
@@ -30,7 +30,7 @@ func written(seed uint64, lax bool) (*simulation.Cluster, error) {
 		witness.Serve(c.World)
 	}
 	c.Ledger.Store.Lax = lax
-	return simulation.Suffer(c, simulation.Faults())
+	return simulation.RunFaults(c, simulation.Faults())
 }
 
 // stores is a number of seeds some of which show every event that a test of storages demands; fewer need not.
@@ -66,7 +66,7 @@ func TestAStoreOfAMinorityThatSurvives(t *testing.T) {
 	refused, minorities := 0, 0
 	b := within(t, 2)
 	for seed := range b.Seeds {
-		opt, witness := simulation.Troubled(seed), &membershipsim.Witness{}
+		opt, witness := simulation.FaultyOptions(seed), &membershipsim.Witness{}
 		opt.Membership.Downing = witness.Downing()
 		c := simulation.New(opt)
 		b.Count(c.World)

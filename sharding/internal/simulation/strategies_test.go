@@ -96,7 +96,7 @@ func TestSlowStrategies(t *testing.T) {
 func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 	b := within(t, 1)
 	for seed := range b.Seeds {
-		o := simulation.Troubled(seed)
+		o := simulation.FaultyOptions(seed)
 		o.World.Calls = mixture()
 		o.Strategy, o.HomeLimit = "strange", simulation.HomeLimit
 		o.Membership.Downing = membershipsim.AskedKeepMajority()
@@ -111,7 +111,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 			witness.Serve(c.World)
 		}
 		c.World.At(106*time.Second, func() { c.World.Strategies().Set(world.Calls{}) }) // The random faults have ended by then.
-		_, err := simulation.Suffer(c, simulation.Faults())
+		_, err := simulation.RunFaults(c, simulation.Faults())
 		simulationtest.RequireRun(t, seed, err)
 	}
 }

@@ -137,7 +137,7 @@ func (s *Calls) Close(c remembering.Close) {
 
 // Ask implements [runtime.StoreCalls], as do the next two: the control machine sends what is for the machines of other
 // nodes. What finds its inbox full is asked for again.
-func (s *Calls) Ask(t protocol.Take) {
+func (s *Calls) Ask(t protocol.ExportRequest) {
 	s.cfg.Node.Post(control.ImportQuestion{Kind: s.cfg.Kind, Take: t})
 }
 

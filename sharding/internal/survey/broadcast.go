@@ -11,32 +11,33 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Telling all entities of a kind that live: Next says which homes are to tell which shards, Took takes what they say,
-// and what has moved meanwhile is asked for at its next home, in the next round.
+// Telling all running entities of a kind a message, in rounds: [Broadcast.Next] returns which homes are to tell which
+// shards, [Broadcast.Answered] takes their answers, and a shard that has moved is told at its next home in the next
+// round.
 
 // Broadcast tells all shards of a kind, each at one home. Invariants:
 //
 //	W1  a shard is asked for at one home at a time, under one epoch;
-//	W2  it is asked for again only if that home says, or never had to answer, that nobody was told;
-//	W3  while the number of shards changes, none of the former layout is asked for before all of the next one are told or
-//	    given up: entities go from the former to the next alone, and so none is told in both.
+//	W2  it is asked for again only if that home has told none of its entities: it says so, or was not asked;
+//	W3  while the number of shards changes, no shard of the former layout is asked for before all of the next one are told
+//	    or given up: entities move only from the former to the next layout, so that none is told in both.
 type Broadcast struct {
 	question Question
-	open     map[protocol.ShardID]bool // Nobody of the shard was told, and it is not given up.
+	open     map[protocol.ShardID]bool // The shards of which no entity was told, and that are not given up.
 	asked    map[gossip.NodeID][]Place
 	result   Outcome
 }
 
-// Outcome is what came of a [Broadcast].
+// Outcome is the result of a [Broadcast].
 type Outcome struct {
 	Reached, Full int
-	Shards        int       // That were told as a whole.
-	Cut           int       // That went away, or for which the time was over, before all were told.
-	Lost          int       // Of which nothing is known: their homes did not answer.
-	Missing       []Missing // The homes that did not answer; the last word of each.
+	Shards        int       // The shards of which all entities were told.
+	Cut           int       // The shards that moved, or whose limit passed, before all entities were told.
+	Lost          int       // The shards whose homes did not answer: some of their entities may have been told.
+	Missing       []Missing // The homes that did not answer, each with its last reason.
 }
 
-// NewBroadcast returns the telling of a question to shards of a kind.
+// NewBroadcast returns the broadcast of a question of [TypeTell] to shards of a kind.
 func NewBroadcast(q Question, shards []protocol.ShardID) *Broadcast {
 	b := &Broadcast{question: q, open: make(map[protocol.ShardID]bool, len(shards))}
 	for _, s := range shards {
@@ -45,7 +46,7 @@ func NewBroadcast(q Question, shards []protocol.ShardID) *Broadcast {
 	return b
 }
 
-// next returns the shards that are asked for in the next round, sorted: the open ones of the latest layout.
+// next returns the shards to ask for in the next round, sorted: the open ones of the latest layout.
 func (b *Broadcast) next() []protocol.ShardID {
 	var all []protocol.ShardID
 	for s, open := range b.open { //quorate:unordered they are sorted below
@@ -58,7 +59,7 @@ func (b *Broadcast) next() []protocol.ShardID {
 	return all[max(first, 0):]
 }
 
-// Next returns the questions of the next round. home says where a shard lives, as far as is known.
+// Next returns the questions of the next round. home returns where a shard lives, zero if that is not known.
 func (b *Broadcast) Next(home func(protocol.ShardID) (gossip.NodeID, protocol.Epoch)) []Part {
 	b.asked = make(map[gossip.NodeID][]Place)
 	for _, s := range b.next() {
@@ -75,14 +76,14 @@ func (b *Broadcast) Next(home func(protocol.ShardID) (gossip.NodeID, protocol.Ep
 	return parts
 }
 
-// Took takes what came of a round.
-func (b *Broadcast) Took(f Finished) {
+// Answered takes the result of a round.
+func (b *Broadcast) Answered(f Finished) {
 	for _, m := range f.Missing {
-		b.miss(m)
+		b.missing(m)
 	}
-	for _, s := range f.Said {
+	for _, s := range f.Answers {
 		if s.Answer.Fault != FaultNone {
-			continue // It does not run the kind, and so nobody was told.
+			continue // The node does not run the kind: it has told none.
 		}
 		asked := b.asked[s.Node]
 		for _, told := range s.Answer.Told {
@@ -114,7 +115,7 @@ func (b *Broadcast) told(t Told) {
 	}
 }
 
-func (b *Broadcast) miss(m Missing) {
+func (b *Broadcast) missing(m Missing) {
 	b.result.Missing = slices.DeleteFunc(b.result.Missing, func(o Missing) bool { return o.Node == m.Node })
 	b.result.Missing = append(b.result.Missing, m)
 	if m.Unasked {
@@ -128,7 +129,7 @@ func (b *Broadcast) miss(m Missing) {
 	}
 }
 
-// Open returns how many shards nobody was told of yet.
+// Open returns how many shards are still to be told.
 func (b *Broadcast) Open() int {
 	n := 0
 	for _, open := range b.open { //quorate:unordered a count
@@ -139,7 +140,7 @@ func (b *Broadcast) Open() int {
 	return n
 }
 
-// Outcome returns what has come of it so far.
+// Outcome returns the result so far.
 func (b *Broadcast) Outcome() Outcome {
 	o := b.result
 	o.Missing = slices.SortedFunc(slices.Values(o.Missing), func(x, y Missing) int { return x.Node.Compare(y.Node) })

@@ -3,28 +3,29 @@
 
 //quorate:core
 
-// Package survey holds the machine that asks all nodes of a cluster about a kind at once: what they host,
-// which entities live there, what one of them is at, and whether they have told all that live a message.
+// Package survey asks all nodes of a cluster about a kind at once: which shards they host, which entities run there,
+// what state one of them is in; or has them tell all entities a message.
 //
-// A node has one [Machine]. [Ask] is a command to it, which [Finished] ends, always and once, when all
-// have answered or the limit is over: with the answers, and with who did not answer and why.
+// A node has one [Machine]. [Ask] is the command to ask; exactly one [Finished] ends it, when all nodes have answered
+// or the limit has passed. It has the answers, and says which nodes did not answer and why.
 //
-//	asker                       node
-//	  │── Question, limit ──────>│ Gather: the program looks, on a goroutine of its own
-//	  │<────────────── Answer ───│ Gathered
+//	asking node                 other node
+//	  │── Question, limit ──────>│ Inspection: the program looks, on a goroutine of its own
+//	  │<────────────── Answer ───│ InspectionResult
 //	  :
 //	  │ Finished: answers and missing
 //
 // # Guarantees
 //
-//   - A question has an end: the answer of everybody, or the limit.
-//   - A node acts upon a question once at most, however often it comes: a question is not repeated, and one that
-//     comes twice is known by its asker and number.
-//   - A [Broadcast] tells each shard at one home at most, unless that home has said that it told nothing.
+//   - A question ends when all nodes have answered, or with its limit.
+//   - A node serves a question at most once: questions are not repeated, and one that comes twice is known by the node
+//     that asks and its number.
+//   - A [Broadcast] tells the entities of each shard at one home at most, unless that home has said that it told none.
 //
 // # Limits
 //
-// A node has 16 questions of its own under way and serves 16 of others; what is beyond is refused at once.
+// A node has at most 16 questions of its own under way, and serves at most 16 of others; further ones are refused at
+// once.
 //
 // # Concurrency
 //

@@ -19,7 +19,7 @@ func TestDecodersAreFrugal(t *testing.T) {
 	epoch := protocol.Epoch{Born: 1767225600000, N: 2}
 	var seeds [][]byte
 	for _, m := range []any{
-		survey.Question{ID: 1, Sort: survey.SortTell, Kind: "k", Limit: time.Second, Payload: []byte("x"), Shards: []survey.Place{{Shard: 3, Epoch: epoch}}},
+		survey.Question{ID: 1, Type: survey.TypeTell, Kind: "k", Limit: time.Second, Payload: []byte("x"), Shards: []survey.Place{{Shard: 3, Epoch: epoch}}},
 		survey.Answer{ID: 1, Shards: []survey.Shard{{Shard: 3, Epoch: epoch, Entities: 5, Waits: "a lease"}}, Lines: []string{"idle"}},
 		survey.Answer{ID: 2, Entities: []survey.Entity{{At: survey.Cursor{Shard: 1, ID: "e"}, State: "idle"}}, Told: []survey.Told{{Shard: 3, Cut: true}}},
 	} {
@@ -37,7 +37,7 @@ func TestTheLargestAnswersHaveRoom(t *testing.T) {
 	for i := range protocol.ShardID(2 * protocol.MaxShards) {
 		shards.Told = append(shards.Told, survey.Told{Shard: i})
 	}
-	for i := range survey.MostEntities {
+	for i := range survey.MaxPageEntities {
 		id := string(rune('a'+i%26)) + string(rune('a'+i/26%26)) + string(rune('a'+i/676))
 		page.Entities = append(page.Entities, survey.Entity{At: survey.Cursor{ID: id}, State: "running"})
 	}

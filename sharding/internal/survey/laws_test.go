@@ -44,7 +44,7 @@ func TestPagesHaveEveryEntityOnce(t *testing.T) {
 		var got []survey.Cursor
 		after := survey.Cursor{}
 		for more := true; more; {
-			var said []survey.Said
+			var said []survey.NodeAnswer
 			for i, all := range perNode {
 				p := survey.NewPage(after, most)
 				for _, e := range rapid.Permutation(all).Draw(t, "order") {
@@ -55,9 +55,9 @@ func TestPagesHaveEveryEntityOnce(t *testing.T) {
 				a := survey.Answer{}
 				a.Entities, a.More = p.Entities()
 				require.LessOrEqual(t, len(a.Entities), most)
-				said = append(said, survey.Said{Node: member(i + 1), Answer: a})
+				said = append(said, survey.NodeAnswer{Node: member(i + 1), Answer: a})
 			}
-			var page []survey.Placed
+			var page []survey.PlacedEntity
 			page, more = survey.Merge(said, most)
 			require.LessOrEqual(t, len(page), most)
 			require.True(t, !more || len(page) > 0, "a page that is not the last has something")
@@ -98,7 +98,7 @@ func TestNobodyIsToldTwice(t *testing.T) {
 		for s := range protocol.ShardID(shards) {
 			all = append(all, s)
 		}
-		b := survey.NewBroadcast(survey.Question{Sort: survey.SortTell, Kind: "k"}, all)
+		b := survey.NewBroadcast(survey.Question{Type: survey.TypeTell, Kind: "k"}, all)
 		silent := false
 		for round := 0; b.Open() > 0 && round < 20; round++ {
 			if rapid.Bool().Draw(t, "moves") && round < 10 {
@@ -129,10 +129,10 @@ func TestNobodyIsToldTwice(t *testing.T) {
 					silent = true
 					f.Missing = append(f.Missing, survey.Missing{Node: p.Node, Why: "did not answer"})
 				default:
-					f.Said = append(f.Said, survey.Said{Node: p.Node, Answer: answer})
+					f.Answers = append(f.Answers, survey.NodeAnswer{Node: p.Node, Answer: answer})
 				}
 			}
-			b.Took(f)
+			b.Answered(f)
 			if rapid.Bool().Draw(t, "learns") || round >= 10 {
 				c.knows, c.known = slices.Clone(c.homes), slices.Clone(c.epochs)
 			}
@@ -170,9 +170,9 @@ func drawMessage(t *rapid.T) any {
 	n := rapid.IntRange(0, 5).Draw(t, "n")
 	if rapid.Bool().Draw(t, "question") {
 		q := survey.Question{
-			ID: rapid.Uint64().Draw(t, "id"), Sort: survey.Sort(rapid.IntRange(1, 4).Draw(t, "sort")), Kind: drawName.Draw(t, "kind"),
+			ID: rapid.Uint64().Draw(t, "id"), Type: survey.QuestionType(rapid.IntRange(1, 4).Draw(t, "sort")), Kind: drawName.Draw(t, "kind"),
 			Limit: time.Duration(rapid.IntRange(1, 60_000).Draw(t, "limit")) * time.Millisecond, After: drawCursor.Draw(t, "after"),
-			Most: rapid.Uint32Range(0, survey.MostEntities).Draw(t, "most"), Rate: rapid.Uint32().Draw(t, "rate"),
+			Most: rapid.Uint32Range(0, survey.MaxPageEntities).Draw(t, "most"), Rate: rapid.Uint32().Draw(t, "rate"),
 		}
 		for range n {
 			q.Shards = append(q.Shards, survey.Place{Shard: shard(), Epoch: drawEpoch.Draw(t, "epoch")})
@@ -220,8 +220,8 @@ func TestMessagesComeAsTheyWereSent(t *testing.T) {
 // Any bytes are read without a panic, and what was read can be written and read again.
 func FuzzDecode(f *testing.F) {
 	for _, m := range []any{
-		survey.Question{ID: 1, Sort: survey.SortTell, Kind: "k", Limit: time.Second, Payload: []byte("x"), Shards: []survey.Place{{Shard: 3, Epoch: protocol.Epoch{Born: 1, N: 2}}}},
-		survey.Question{ID: 2, Sort: survey.SortEntities, Kind: "k", Limit: time.Second, After: survey.Cursor{Shard: 4, ID: "e"}, Most: 10},
+		survey.Question{ID: 1, Type: survey.TypeTell, Kind: "k", Limit: time.Second, Payload: []byte("x"), Shards: []survey.Place{{Shard: 3, Epoch: protocol.Epoch{Born: 1, N: 2}}}},
+		survey.Question{ID: 2, Type: survey.TypeEntities, Kind: "k", Limit: time.Second, After: survey.Cursor{Shard: 4, ID: "e"}, Most: 10},
 		survey.Answer{ID: 1, Shards: []survey.Shard{{Shard: 3, Epoch: protocol.Epoch{Born: 1, N: 2}, Entities: 5, Waits: "a lease"}}, Lines: []string{"idle"}},
 		survey.Answer{ID: 2, More: true, Entities: []survey.Entity{{At: survey.Cursor{Shard: 1, ID: "e"}, State: "idle"}}, Told: []survey.Told{{Shard: 3, Cut: true}}},
 	} {
@@ -251,7 +251,7 @@ func FuzzDecode(f *testing.F) {
 func TestFormerShardsAreToldLast(t *testing.T) {
 	former, next := protocol.Layout{Shards: 2}, protocol.Layout{Number: 1, Shards: 3}
 	all := []protocol.ShardID{former.Shard(0), former.Shard(1), next.Shard(0), next.Shard(1), next.Shard(2)}
-	b := survey.NewBroadcast(survey.Question{Sort: survey.SortTell, Kind: "k"}, all)
+	b := survey.NewBroadcast(survey.Question{Type: survey.TypeTell, Kind: "k"}, all)
 	homeless := next.Shard(1)
 	round := func() (asked []protocol.ShardID) {
 		var f survey.Finished
@@ -266,9 +266,9 @@ func TestFormerShardsAreToldLast(t *testing.T) {
 				asked = append(asked, place.Shard)
 				a.Told = append(a.Told, survey.Told{Shard: place.Shard, Reached: 1})
 			}
-			f.Said = append(f.Said, survey.Said{Node: p.Node, Answer: a})
+			f.Answers = append(f.Answers, survey.NodeAnswer{Node: p.Node, Answer: a})
 		}
-		b.Took(f)
+		b.Answered(f)
 		return asked
 	}
 	require.Equal(t, []protocol.ShardID{next.Shard(0), next.Shard(2)}, round())

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// The machine of a node. On the side of who asks: ask sends a question to all, answered takes what they say, and
-// finish ends it; on the other side serve has the program look, and gathered sends what it found.
+// The machine of a node. On the side that asks, ask sends a question to the nodes, answered takes their answers, and
+// settle ends it; on the other side, serveQuestion has the program look, and inspected sends what it has found.
 
 // Service is the number under which questions and answers travel.
 const Service = component.ServiceSurvey
@@ -26,21 +26,21 @@ const ComponentName = "surveys"
 // Ask is the command to ask nodes. [Finished] with the same ID ends it.
 type Ask struct {
 	ID    uint64
-	Limit time.Duration // Above 0, at most [LimitMax].
+	Limit time.Duration // Above 0, at most [MaxLimit].
 	// Question is put to all members that run sharding, unless To says which node is asked what. IDs and limits are set
 	// by the machine.
 	Question Question
 	To       []Part
 }
 
-// Part is a question to one node.
+// Part is the question to one of several nodes.
 type Part struct {
 	Node     gossip.NodeID
 	Question Question
 }
 
-// Said is the answer of a node.
-type Said struct {
+// NodeAnswer is the answer of a node.
+type NodeAnswer struct {
 	Node   gossip.NodeID
 	Answer Answer
 }
@@ -49,25 +49,25 @@ type Said struct {
 type Missing struct {
 	Node gossip.NodeID
 	Why  string
-	// Unasked says that the node has not had the question.
+	// Unasked says that the node did not get the question, or has refused it: it has done nothing.
 	Unasked bool
 }
 
-// Finished is published when all that were asked have answered, or the limit is over.
+// Finished is published when all nodes that were asked have answered, or the limit has passed.
 type Finished struct {
 	ID      uint64
-	Said    []Said    // Sorted by node.
-	Missing []Missing // Sorted by node.
+	Answers []NodeAnswer // Sorted by node.
+	Missing []Missing    // Sorted by node.
 }
 
-// Gather is an effect: find out what the question asks for, and say so by [Gathered].
-type Gather struct {
+// Inspection is the effect that has the program find out what a question asks for. [InspectionResult] answers it.
+type Inspection struct {
 	From     gossip.NodeID
 	Question Question
 }
 
-// Gathered is the input that answers [Gather].
-type Gathered struct {
+// InspectionResult is the input that answers [Inspection].
+type InspectionResult struct {
 	To     gossip.NodeID
 	Answer Answer
 }
@@ -76,31 +76,31 @@ type Gathered struct {
 const (
 	maxAsks   = 16
 	maxServed = 16
-	// maxHeard is how many questions of others are remembered, so that none is acted upon twice.
-	maxHeard = 1024
+	// maxSeen is how many questions of others are remembered, so that none is served twice.
+	maxSeen = 1024
 )
 
-// Machine asks, and answers, for a node. Create it with [New]. Invariants, between steps:
+// Machine asks and answers questions for a node. Create it with [New]. Invariants, between steps:
 //
 //	Q1  every Ask is answered by one Finished;
-//	Q2  a question is served once, and as long as it is there are no more than maxServed;
-//	Q3  an answer counts if its node was asked under its number, and is the first.
+//	Q2  a question is served once, and at most maxServed questions are served at a time;
+//	Q3  an answer counts if its node was asked under its number, and if it is the first one.
 type Machine struct {
-	self  gossip.NodeID
-	state *gossip.State
-	last  uint64 // The number of the last question.
-	asks  []*asking
-	heard map[heard]bool
-	order []heard // In the order in which they came, a ring from next on once it is full.
-	next  int
-	serve map[heard]bool // Questions of others under way.
+	self    gossip.NodeID
+	state   *gossip.State
+	last    uint64 // The number of the last question.
+	asks    []*asking
+	seen    map[questionID]bool
+	order   []questionID // In the order in which they came, a ring from next on once it is full.
+	next    int
+	serving map[questionID]bool // Questions of others under way.
 
 	now machine.Now
 	out *machine.Outbox
 }
 
-// heard names a question.
-type heard struct {
+// questionID names a question of another node.
+type questionID struct {
 	from gossip.NodeID
 	id   uint64
 }
@@ -120,10 +120,10 @@ var _ machine.Machine = (*Machine)(nil)
 // New returns the machine of a node.
 func New(self gossip.NodeID) *Machine {
 	machine.Assert(!self.IsZero(), "a node that is asked has an id")
-	return &Machine{self: self, heard: make(map[heard]bool), serve: make(map[heard]bool)}
+	return &Machine{self: self, seen: make(map[questionID]bool), serving: make(map[questionID]bool)}
 }
 
-// Step feeds one input.
+// Step handles an input.
 func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	m.now, m.out = now, out
 	switch in := in.(type) {
@@ -131,15 +131,15 @@ func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 		out.Publish(component.Services{Service: Service})
 	case component.Changed:
 		m.state = in.State
-		m.left()
+		m.membersChanged()
 	case Ask:
 		m.ask(in)
-	case Gathered:
-		m.gathered(in)
+	case InspectionResult:
+		m.inspected(in)
 	case machine.Received:
 		switch message := in.Message.(type) {
 		case Question:
-			m.asked(in.From, message)
+			m.serveQuestion(in.From, message)
 		case Answer:
 			m.answered(in.From, message)
 		}
@@ -158,7 +158,7 @@ func (m *Machine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 // ask puts a question to the nodes.
 func (m *Machine) ask(in Ask) {
 	a := &asking{Ask: in, waiting: make(map[gossip.NodeID]uint64), result: Finished{ID: in.ID}}
-	a.Limit = min(max(a.Limit, time.Millisecond), LimitMax)
+	a.Limit = min(max(a.Limit, time.Millisecond), MaxLimit)
 	a.until = m.now.Mono.Add(a.Limit)
 	parts := in.To
 	if parts == nil {
@@ -168,7 +168,7 @@ func (m *Machine) ask(in Ask) {
 	}
 	if len(m.asks) >= maxAsks {
 		for _, p := range parts {
-			a.miss(p.Node, "this node asks too many questions at one time", true)
+			a.missing(p.Node, "this node asks too many questions at one time", true)
 		}
 		m.out.Publish(a.result)
 		return
@@ -176,7 +176,7 @@ func (m *Machine) ask(in Ask) {
 	m.asks = append(m.asks, a)
 	m.out.Arm(limitTimer{in.ID}, a.until)
 	for _, p := range parts {
-		m.put(a, p)
+		m.send(a, p)
 	}
 	m.settle(a)
 }
@@ -195,14 +195,14 @@ func (m *Machine) everybody() []gossip.NodeID {
 	return all
 }
 
-// put sends a question to a node, unless the node cannot be asked.
-func (m *Machine) put(a *asking, p Part) {
+// send sends a question to a node, or notes why the node cannot be asked.
+func (m *Machine) send(a *asking, p Part) {
 	m.last++
 	q := p.Question
 	q.ID, q.Limit = m.last, a.Limit
 	if p.Node == m.self {
 		a.waiting[p.Node] = q.ID
-		m.out.Add(Gather{From: m.self, Question: q})
+		m.out.Add(Inspection{From: m.self, Question: q})
 		return
 	}
 	o := (*gossip.Member)(nil)
@@ -211,18 +211,18 @@ func (m *Machine) put(a *asking, p Part) {
 	}
 	switch {
 	case o == nil:
-		a.miss(p.Node, "is no member", true)
+		a.missing(p.Node, "is no member", true)
 	case o.Status == gossip.Down:
-		a.miss(p.Node, "was declared down", true)
+		a.missing(p.Node, "was declared down", true)
 	case !o.HasService(uint16(Service)):
-		a.miss(p.Node, "runs a version that cannot be asked", true)
+		a.missing(p.Node, "runs a version that cannot be asked", true)
 	default:
 		a.waiting[p.Node] = q.ID
 		m.out.Add(machine.Send{To: p.Node, Lane: laneOf(len(q.Payload)), Message: q})
 	}
 }
 
-// bulkFrom is the size from which on a message must not delay those of control.
+// bulkFrom is the size from which on messages have the lane for bulk, so that they do not delay those of control.
 const bulkFrom = 8 << 10
 
 func laneOf(size int) machine.Lane {
@@ -232,17 +232,17 @@ func laneOf(size int) machine.Lane {
 	return machine.LaneControl
 }
 
-func (a *asking) miss(node gossip.NodeID, why string, unasked bool) {
+func (a *asking) missing(node gossip.NodeID, why string, unasked bool) {
 	delete(a.waiting, node)
 	a.result.Missing = append(a.result.Missing, Missing{node, why, unasked})
 }
 
-// left gives up the nodes that are no members any more.
-func (m *Machine) left() {
+// membersChanged gives up nodes that are no members any more.
+func (m *Machine) membersChanged() {
 	for _, a := range slices.Clone(m.asks) {
 		for _, node := range slices.SortedFunc(maps.Keys(a.waiting), gossip.NodeID.Compare) {
 			if node != m.self && m.state.Member(node) == nil {
-				a.miss(node, "has left the cluster, or was removed", false)
+				a.missing(node, "has left the cluster, or was removed", false)
 			}
 		}
 		m.settle(a)
@@ -259,18 +259,18 @@ func (m *Machine) answered(from gossip.NodeID, answer Answer) {
 		delete(a.waiting, from)
 		switch answer.Fault {
 		case FaultNone, FaultNoKind:
-			a.result.Said = append(a.result.Said, Said{from, answer})
+			a.result.Answers = append(a.result.Answers, NodeAnswer{from, answer})
 		case FaultBusy:
-			a.miss(from, "serves too many questions at one time", true)
+			a.missing(from, "serves too many questions at one time", true)
 		default:
-			a.miss(from, answer.Detail, false)
+			a.missing(from, answer.Detail, false)
 		}
 		m.settle(a)
 		return
 	}
 }
 
-// expire ends a question: who has not answered is missing.
+// expire ends a question: the nodes that have not answered are missing.
 func (m *Machine) expire(id uint64) {
 	i := slices.IndexFunc(m.asks, func(a *asking) bool { return a.ID == id })
 	if i < 0 {
@@ -282,57 +282,57 @@ func (m *Machine) expire(id uint64) {
 		if m.state != nil && node != m.self && !m.state.Reachable(node) {
 			why += ": members do not hear from it"
 		}
-		a.miss(node, why, false)
+		a.missing(node, why, false)
 	}
 	m.settle(a)
 }
 
-// settle publishes what came of a question once nobody is waited for.
+// settle publishes the result of a question once no node is waited for.
 func (m *Machine) settle(a *asking) {
 	if len(a.waiting) > 0 {
 		return
 	}
 	m.asks = slices.DeleteFunc(m.asks, func(o *asking) bool { return o == a })
 	m.out.Disarm(limitTimer{a.ID})
-	slices.SortFunc(a.result.Said, func(x, y Said) int { return x.Node.Compare(y.Node) })
+	slices.SortFunc(a.result.Answers, func(x, y NodeAnswer) int { return x.Node.Compare(y.Node) })
 	slices.SortFunc(a.result.Missing, func(x, y Missing) int { return x.Node.Compare(y.Node) })
 	m.out.Publish(a.result)
 }
 
-// asked has the program look for what another node asks for.
-func (m *Machine) asked(from gossip.NodeID, q Question) {
-	name := heard{from, q.ID}
-	if m.heard[name] {
+// serveQuestion has the program look for what another node asks for.
+func (m *Machine) serveQuestion(from gossip.NodeID, q Question) {
+	name := questionID{from, q.ID}
+	if m.seen[name] {
 		return
 	}
 	m.remember(name)
-	if len(m.serve) >= maxServed {
+	if len(m.serving) >= maxServed {
 		m.out.Send(from, Answer{ID: q.ID, Fault: FaultBusy})
 		return
 	}
-	m.serve[name] = true
-	m.out.Add(Gather{From: from, Question: q})
+	m.serving[name] = true
+	m.out.Add(Inspection{From: from, Question: q})
 }
 
 // remember notes that a question has come.
-func (m *Machine) remember(name heard) {
-	m.heard[name] = true
-	if len(m.order) < maxHeard {
+func (m *Machine) remember(name questionID) {
+	m.seen[name] = true
+	if len(m.order) < maxSeen {
 		m.order = append(m.order, name)
 		return
 	}
-	delete(m.heard, m.order[m.next])
+	delete(m.seen, m.order[m.next])
 	m.order[m.next] = name
-	m.next = (m.next + 1) % maxHeard
+	m.next = (m.next + 1) % maxSeen
 }
 
-// gathered sends what the program has found to who has asked.
-func (m *Machine) gathered(in Gathered) {
+// inspected sends what the program has found to the node that has asked.
+func (m *Machine) inspected(in InspectionResult) {
 	if in.To == m.self {
 		m.answered(m.self, in.Answer)
 		return
 	}
-	delete(m.serve, heard{in.To, in.Answer.ID})
+	delete(m.serving, questionID{in.To, in.Answer.ID})
 	size := 0
 	for _, e := range in.Answer.Entities {
 		size += len(e.At.ID)

@@ -79,18 +79,18 @@ func sent(effects []machine.Effect) map[gossip.NodeID]survey.Question {
 		switch e := e.(type) {
 		case machine.Send:
 			all[e.To] = e.Message.(survey.Question)
-		case survey.Gather:
+		case survey.Inspection:
 			all[e.From] = e.Question
 		}
 	}
 	return all
 }
 
-func question() survey.Question { return survey.Question{Sort: survey.SortShards, Kind: "k"} }
+func question() survey.Question { return survey.Question{Type: survey.TypeShards, Kind: "k"} }
 
 // Everybody is asked that can be, and answers are put together; a second answer, one of who was not
 // asked, and one to another question do not count.
-func TestAnswersAreGathered(t *testing.T) {
+func TestAnswersAreCollected(t *testing.T) {
 	b := newBench(t, 3)
 	effects := b.step(survey.Ask{ID: 5, Limit: time.Second, Question: question()})
 	asked := sent(effects)
@@ -100,13 +100,13 @@ func TestAnswersAreGathered(t *testing.T) {
 	require.Empty(t, finished(b.step(machine.Received{From: member(2), Message: survey.Answer{ID: 99}})))
 	require.Empty(t, finished(b.step(machine.Received{From: member(2), Message: survey.Answer{ID: asked[member(2)].ID, Drained: true}})))
 	require.Empty(t, finished(b.step(machine.Received{From: member(2), Message: survey.Answer{ID: asked[member(2)].ID}})))
-	require.Empty(t, finished(b.step(survey.Gathered{To: member(1), Answer: survey.Answer{ID: asked[member(1)].ID}})))
+	require.Empty(t, finished(b.step(survey.InspectionResult{To: member(1), Answer: survey.Answer{ID: asked[member(1)].ID}})))
 	all := finished(b.step(machine.Received{From: member(3), Message: survey.Answer{ID: asked[member(3)].ID, Fault: survey.FaultOther, Detail: "is broken"}}))
 	require.Len(t, all, 1)
 	require.EqualValues(t, 5, all[0].ID)
-	require.Equal(t, []survey.Said{
+	require.Equal(t, []survey.NodeAnswer{
 		{Node: member(1), Answer: survey.Answer{ID: asked[member(1)].ID}}, {Node: member(2), Answer: survey.Answer{ID: asked[member(2)].ID, Drained: true}},
-	}, all[0].Said)
+	}, all[0].Answers)
 	require.Equal(t, []survey.Missing{
 		{Node: member(3), Why: "is broken"}, {Node: member(4), Why: "runs a version that cannot be asked", Unasked: true},
 	}, all[0].Missing)
@@ -128,12 +128,12 @@ func TestSilenceHasAnEnd(t *testing.T) {
 		require.True(t, e.SetStatus(member(2), gossip.Down, 0))
 		require.True(t, e.Remove(member(2), time.Unix(1, 0)))
 	})
-	b.step(survey.Gathered{To: member(1), Answer: survey.Answer{ID: asked[member(1)].ID}})
+	b.step(survey.InspectionResult{To: member(1), Answer: survey.Answer{ID: asked[member(1)].ID}})
 	b.step(machine.Received{From: member(3), Message: survey.Answer{ID: asked[member(3)].ID, Fault: survey.FaultBusy}})
 	b.now = time.Second
 	all := finished(b.step(machine.Fired{Timer: limit.Timer}))
 	require.Len(t, all, 1)
-	require.Len(t, all[0].Said, 1)
+	require.Len(t, all[0].Answers, 1)
 	require.Equal(t, []survey.Missing{
 		{Node: member(2), Why: "has left the cluster, or was removed"},
 		{Node: member(3), Why: "serves too many questions at one time", Unasked: true},
@@ -162,7 +162,7 @@ func TestWhatIsServed(t *testing.T) {
 	q := question()
 	for id := range uint64(16) {
 		q.ID = id
-		require.Equal(t, []machine.Effect{survey.Gather{From: member(2), Question: q}}, b.step(machine.Received{From: member(2), Message: q}))
+		require.Equal(t, []machine.Effect{survey.Inspection{From: member(2), Question: q}}, b.step(machine.Received{From: member(2), Message: q}))
 		require.Empty(t, b.step(machine.Received{From: member(2), Message: q}))
 	}
 	q.ID = 16
@@ -171,7 +171,7 @@ func TestWhatIsServed(t *testing.T) {
 	}}, b.step(machine.Received{From: member(2), Message: q}))
 	require.Equal(t, []machine.Effect{machine.Send{
 		To: member(2), Lane: machine.LaneControl, Message: survey.Answer{ID: 3},
-	}}, b.step(survey.Gathered{To: member(2), Answer: survey.Answer{ID: 3}}))
+	}}, b.step(survey.InspectionResult{To: member(2), Answer: survey.Answer{ID: 3}}))
 	q.ID = 17
 	require.Len(t, sent(b.step(machine.Received{From: member(2), Message: q})), 1)
 }
@@ -198,7 +198,7 @@ func TestTheLargestQuestionIsOneEffect(t *testing.T) {
 		places[i] = survey.Place{Shard: protocol.ShardID(i), Epoch: protocol.Epoch{Born: 1, N: 1}}
 	}
 	for id := range uint64(100) {
-		question := survey.Question{ID: id + 1, Sort: survey.SortTell, Kind: "k", Limit: time.Second, Payload: make([]byte, 1<<20), Shards: places}
+		question := survey.Question{ID: id + 1, Type: survey.TypeTell, Kind: "k", Limit: time.Second, Payload: make([]byte, 1<<20), Shards: places}
 		require.LessOrEqual(t, step(machine.Received{From: other, Message: question}), 2)
 		require.LessOrEqual(t, step(machine.Received{From: other, Message: survey.Answer{ID: id + 1, Shards: make([]survey.Shard, 2*protocol.MaxShards)}}), 2)
 	}

@@ -9,33 +9,33 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// What nodes say to each other: a Question to each node that runs sharding, and its Answer.
+// The messages between nodes: a [Question] to each node that runs sharding, and its [Answer].
 
-// Sort is what a question is about.
-type Sort uint8
+// QuestionType says what is asked.
+type QuestionType uint8
 
-// The sorts. They are part of the wire.
+// The types of questions. They are part of the wire.
 const (
-	SortShards   Sort = iota + 1 // What a node hosts of a kind.
-	SortEntities                 // Which entities of a kind live there, a page of them.
-	SortEntity                   // What one entity is at.
-	SortTell                     // Tell the entities of some shards a message.
+	TypeShards   QuestionType = iota + 1 // What a node hosts of a kind.
+	TypeEntities                         // Which entities of a kind live there, a page of them.
+	TypeEntity                           // What state one entity is in.
+	TypeTell                             // Tell the entities of some shards a message.
 
-	sorts = SortTell
+	lastType = TypeTell
 )
 
-// Question asks a node.
+// Question is a question to a node.
 type Question struct {
 	ID    uint64 // Unique for the process that asks.
-	Sort  Sort
+	Type  QuestionType
 	Kind  string
-	Limit time.Duration // How long the asker waits, from when the question comes.
+	Limit time.Duration // How long the asking node waits, from when the question comes.
 
-	After Cursor // Of SortEntities: what follows this is asked for. Of SortEntity: the entity.
-	Most  uint32 // Of SortEntities: how many, at most.
+	After Cursor // Of TypeEntities: entities after this place are asked for. Of TypeEntity: the entity.
+	Most  uint32 // Of TypeEntities: how many, at most.
 
-	// Of SortTell: the shards and under which epochs the node hosts them, the message, and how many entities may be told
-	// in a second.
+	// Of TypeTell: the shards, with the epochs under which the node hosts them; the message; and how many entities may
+	// be told in a second.
 	Shards  []Place
 	Payload []byte
 	Rate    uint32
@@ -47,18 +47,18 @@ type Place struct {
 	Epoch protocol.Epoch
 }
 
-// Cursor is a place in the order of all entities of a kind: by shard, and in each by id.
+// Cursor is a place in the order of all entities of a kind, which is by shard, and in each shard by id.
 type Cursor struct {
 	Shard protocol.ShardID
 	ID    string
 }
 
-// Less reports whether c is before another place.
+// Less reports whether c is before o.
 func (c Cursor) Less(o Cursor) bool {
 	return c.Shard < o.Shard || c.Shard == o.Shard && c.ID < o.ID
 }
 
-// Fault says why an answer says nothing.
+// Fault says why an answer has nothing in it.
 type Fault uint8
 
 // The faults. They are part of the wire.
@@ -79,24 +79,24 @@ type Answer struct {
 
 	Standing, Drained, Proxy bool // Of the node.
 
-	Shards   []Shard  // Of SortShards, by number.
-	Entities []Entity // Of SortEntities, in the order of cursors.
-	More     bool     // There are entities behind the last one.
-	Lines    []string // Of SortEntity: what the node says.
-	Told     []Told   // Of SortTell: one for each shard that was asked for.
+	Shards   []Shard  // Of TypeShards, by number.
+	Entities []Entity // Of TypeEntities, in the order of cursors.
+	More     bool     // There are entities after the last one.
+	Lines    []string // Of TypeEntity: the state of the entity as text.
+	Told     []Told   // Of TypeTell: one for each shard of the question.
 }
 
-// Shard is what a node says of a shard that it hosts.
+// Shard is the state of a shard at the node that hosts it.
 type Shard struct {
 	Shard    protocol.ShardID
 	Epoch    protocol.Epoch
 	Stopping bool
 	Entities uint32
 	Stuck    uint32
-	Waits    string // For what it waits before its entities may start; empty: for nothing.
+	Waits    string // What the shard waits for before its entities may start; empty: nothing.
 }
 
-// Entity is what a node says of an entity.
+// Entity is the state of an entity at the node that hosts it.
 type Entity struct {
 	At      Cursor
 	State   string
@@ -105,29 +105,29 @@ type Entity struct {
 	Stuck   bool
 }
 
-// Told says what became of a shard whose entities were to be told.
+// Told says which entities of a shard were told a message.
 type Told struct {
 	Shard protocol.ShardID
-	// Away says that the shard is not hosted under that epoch, and that nobody was told.
+	// Away says that the node does not host the shard under the epoch of the question, and has told none.
 	Away bool
-	// Cut says that the shard went away, or the limit was over, before all were told.
+	// Cut says that the shard moved, or the limit passed, before all were told.
 	Cut bool
-	// Reached counts those that were told, Full those whose mailboxes had no room.
+	// Reached counts the entities that were told, Full those whose mailboxes had no room.
 	Reached, Full uint32
 }
 
 // Bounds of messages.
 const (
-	// MostEntities is the largest page of entities.
-	MostEntities = 1000
-	// PageBytes bounds the ids of a page.
-	PageBytes = 256 << 10
-	// LinesMax bounds what is said of an entity.
-	LinesMax = 32
-	// LineBytes bounds a line, and every other text.
-	LineBytes = 1024
-	// PayloadMax bounds the message that is told.
-	PayloadMax = 3 << 20
-	// LimitMax is the longest time that an asker waits.
-	LimitMax = time.Minute
+	// MaxPageEntities is the largest page of entities.
+	MaxPageEntities = 1000
+	// MaxPageBytes bounds the ids of a page.
+	MaxPageBytes = 256 << 10
+	// MaxLines bounds the lines about an entity.
+	MaxLines = 32
+	// MaxLineBytes bounds a line, and every other text.
+	MaxLineBytes = 1024
+	// MaxPayloadBytes bounds the message that is told.
+	MaxPayloadBytes = 3 << 20
+	// MaxLimit is the longest limit of a question.
+	MaxLimit = time.Minute
 )

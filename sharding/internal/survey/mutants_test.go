@@ -26,9 +26,9 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"who moves is listed twice", once, page, "return a.At == b.At })", "return a.At == b.At && !mutant(NAME) })"},
 		{"a full page says that there is no more", once, page, "	p.more = true\n	return false\n", "	p.more = !mutant(NAME)\n	return false\n"},
 		{"a page keeps what came first", once, page, "	if !p.isFull() || at.Less(p.all[len(p.all)-1].At) {\n", "	if !p.isFull() || !mutant(NAME) && at.Less(p.all[len(p.all)-1].At) {\n"},
-		{"a question is acted upon twice", "TestWhatIsServed", machine, "	if m.heard[name] {\n", "	if m.heard[name] && !mutant(NAME) {\n"},
-		{"any number of questions are served at once", "TestWhatIsServed", machine, "	if len(m.serve) >= maxServed {\n", "	if len(m.serve) >= maxServed && !mutant(NAME) {\n"},
-		{"the answer to another question counts", "TestAnswersAreGathered", machine, "!waits || id != answer.ID {", "!waits || id != answer.ID && !mutant(NAME) {"},
+		{"a question is acted upon twice", "TestWhatIsServed", machine, "	if m.seen[name] {\n", "	if m.seen[name] && !mutant(NAME) {\n"},
+		{"any number of questions are served at once", "TestWhatIsServed", machine, "	if len(m.serving) >= maxServed {\n", "	if len(m.serving) >= maxServed && !mutant(NAME) {\n"},
+		{"the answer to another question counts", "TestAnswersAreCollected", machine, "!waits || id != answer.ID {", "!waits || id != answer.ID && !mutant(NAME) {"},
 		{"who leaves is waited for", "TestSilenceHasAnEnd", machine, "m.state.Member(node) == nil {", "m.state.Member(node) == nil && !mutant(NAME) {"},
 		{"a limit that is over ends nothing", "TestSilenceHasAnEnd", machine, "	i := slices.IndexFunc(m.asks, func(a *asking) bool { return a.ID == id })\n", "	i := slices.IndexFunc(m.asks, func(a *asking) bool { return a.ID == id && !mutant(NAME) })\n"},
 	} {

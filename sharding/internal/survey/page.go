@@ -9,11 +9,11 @@ import (
 	"github.com/quorate/quorate/gossip"
 )
 
-// Pages of the entities of a kind: a node keeps the first ones behind a cursor, and who has asked puts the pages of all
-// nodes together, as far as all of them reach.
+// Pages of the entities of a kind: each node returns the first entities after a cursor, and the node that asks merges
+// the pages of all nodes, up to the end of the shortest one.
 
-// Page keeps the first entities, in the order of cursors, of those that are offered. A page that is full, or has ids of
-// [PageBytes], says that there are more.
+// Page keeps the first of the entities that are offered, in the order of cursors: as many as may be in a page, and
+// until their ids have [MaxPageBytes].
 type Page struct {
 	after Cursor
 	most  int
@@ -22,12 +22,12 @@ type Page struct {
 	more  bool
 }
 
-// NewPage returns a page of what comes after a place: most entities, at most [MostEntities].
+// NewPage returns a page of entities after a place: up to most, which is at most [MaxPageEntities].
 func NewPage(after Cursor, most int) *Page {
-	return &Page{after: after, most: min(max(most, 1), MostEntities)}
+	return &Page{after: after, most: min(max(most, 1), MaxPageEntities)}
 }
 
-// Wants reports whether an entity at a place would be in the page.
+// Wants reports whether an entity at a place belongs into the page, as far as is known.
 func (p *Page) Wants(at Cursor) bool {
 	if !p.after.Less(at) {
 		return false
@@ -39,9 +39,9 @@ func (p *Page) Wants(at Cursor) bool {
 	return false
 }
 
-func (p *Page) isFull() bool { return len(p.all) >= p.most || p.bytes >= PageBytes }
+func (p *Page) isFull() bool { return len(p.all) >= p.most || p.bytes >= MaxPageBytes }
 
-// Offer takes an entity that the page wants.
+// Offer adds an entity for which [Page.Wants] has returned true.
 func (p *Page) Offer(e Entity) {
 	i, _ := slices.BinarySearchFunc(p.all, e.At, func(o Entity, at Cursor) int {
 		if o.At.Less(at) {
@@ -51,13 +51,13 @@ func (p *Page) Offer(e Entity) {
 	})
 	p.all = slices.Insert(p.all, i, e)
 	p.bytes += len(e.At.ID)
-	for len(p.all) > 1 && (len(p.all) > p.most || p.bytes-len(p.all[len(p.all)-1].At.ID) >= PageBytes) {
+	for len(p.all) > 1 && (len(p.all) > p.most || p.bytes-len(p.all[len(p.all)-1].At.ID) >= MaxPageBytes) {
 		p.bytes -= len(p.all[len(p.all)-1].At.ID)
 		p.all, p.more = p.all[:len(p.all)-1], true
 	}
 }
 
-// Done reports whether nothing at or behind a shard would be in the page.
+// Done reports whether no entity of a shard or a later one belongs into the page.
 func (p *Page) Done(shard uint32) bool {
 	if p.isFull() && uint32(p.all[len(p.all)-1].At.Shard) < shard {
 		p.more = true
@@ -66,23 +66,23 @@ func (p *Page) Done(shard uint32) bool {
 	return false
 }
 
-// Entities returns the page, and whether there are more behind it.
+// Entities returns the entities of the page, and whether there are more after it.
 func (p *Page) Entities() ([]Entity, bool) { return p.all, p.more }
 
-// Placed is an entity and its node.
-type Placed struct {
+// PlacedEntity is an entity and its node.
+type PlacedEntity struct {
 	Entity
 	Node gossip.NodeID
 }
 
-// Merge puts the pages of nodes together: the first entities of all, at most most of them, and whether there are more
-// behind the last one. What a node has not listed, and others have behind that, waits for the next page, so that pages
-// leave nothing out that stays where it is. An entity that two nodes list, since its shard moves, is listed once.
-func Merge(said []Said, most int) (all []Placed, more bool) {
+// Merge merges the pages of nodes: it returns the first entities of all, at most most of them, and whether there are
+// more after the last one. If the page of a node has an end, entities after that end wait for the next page, so that no
+// entity is left out which stays where it is. An entity that two nodes list, since its shard moves, is listed once.
+func Merge(said []NodeAnswer, most int) (all []PlacedEntity, more bool) {
 	var end *Cursor
 	for _, s := range said {
 		for _, e := range s.Answer.Entities {
-			all = append(all, Placed{e, s.Node})
+			all = append(all, PlacedEntity{e, s.Node})
 		}
 		if n := len(s.Answer.Entities); s.Answer.More && n > 0 {
 			if last := s.Answer.Entities[n-1].At; end == nil || last.Less(*end) {
@@ -90,7 +90,7 @@ func Merge(said []Said, most int) (all []Placed, more bool) {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Placed) int {
+	slices.SortStableFunc(all, func(a, b PlacedEntity) int {
 		switch {
 		case a.At.Less(b.At):
 			return -1
@@ -99,10 +99,10 @@ func Merge(said []Said, most int) (all []Placed, more bool) {
 		}
 		return 0
 	})
-	all = slices.CompactFunc(all, func(a, b Placed) bool { return a.At == b.At })
+	all = slices.CompactFunc(all, func(a, b PlacedEntity) bool { return a.At == b.At })
 	if end != nil {
 		more = true
-		all = slices.DeleteFunc(all, func(p Placed) bool { return end.Less(p.At) })
+		all = slices.DeleteFunc(all, func(p PlacedEntity) bool { return end.Less(p.At) })
 	}
 	if len(all) > most {
 		all, more = all[:most], true

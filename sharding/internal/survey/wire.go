@@ -16,10 +16,10 @@ import (
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
-// Questions and answers as bytes: first their form with the tables of its fields, then how it is made and read. A field
-// that a later version adds is passed over.
+// Questions and answers as bytes: first the record that both are written as, with the tables of its fields; then how it
+// is made and read. Fields that a later version adds are skipped.
 
-// ErrForeign is returned by [Codec.Append] for what is neither a [Question] nor an [Answer].
+// ErrForeign is returned by [Codec.Append] for a value that is neither a [Question] nor an [Answer].
 var ErrForeign = errors.New("sharding/survey: neither a question nor an answer")
 
 // Codec is the codec of questions and answers. The zero value is ready for use.
@@ -33,42 +33,43 @@ const (
 	typeAnswer   = 2
 )
 
-// form is a question or an answer on the wire. Items are counted in the first walk over a message, and read in a second
-// one when the lists for them are made: all lists share the room that the bytes of the message give.
-type form struct {
-	typ, sort          uint8 // Of an answer: its fault.
+// record is a question or an answer on the wire. It is read twice: its items are counted first, and read once the lists
+// for them are made. All lists together take memory in proportion to the bytes of the message.
+type record struct {
+	typ, questionType  uint8 // In an answer, questionType is its fault.
 	id                 uint64
-	kind               string // Of an answer: its detail.
+	kind               string // In an answer: its detail.
 	limit              uint32 // In milliseconds.
 	shard              uint32 // Of the cursor, as is entity.
 	entity             string
-	most               uint32 // Of an answer: how its node is.
+	most               uint32 // In an answer: the flags of its node.
 	rate               uint32
 	more               bool
 	payload            []byte
 	places, identities iter.Seq[item] // When it is written.
 	lines              []string
 
-	// When it is read: the message, its room, how many places it has with and without an epoch, and how many entities.
-	in          []byte
-	room        wire.Budget
-	named, bare int
-	entities    int
-	item        item
+	// While it is read: the message, the memory that is left for lists, how many places it has with and without an
+	// epoch, and how many entities.
+	in                      []byte
+	room                    wire.Budget
+	withEpoch, withoutEpoch int
+	entities                int
+	item                    item
 }
 
-func (m *form) fields(c *wire.Codec) {
+func (m *record) fields(c *wire.Codec) {
 	wire.Uint(c, 1, &m.typ, math.MaxUint8)
 	wire.Uint(c, 2, &m.id, math.MaxUint64)
-	wire.Uint(c, 3, &m.sort, math.MaxUint8)
-	wire.Text(c, 4, &m.kind, LineBytes)
-	wire.Uint(c, 5, &m.limit, uint64(LimitMax/time.Millisecond))
+	wire.Uint(c, 3, &m.questionType, math.MaxUint8)
+	wire.Text(c, 4, &m.kind, MaxLineBytes)
+	wire.Uint(c, 5, &m.limit, uint64(MaxLimit/time.Millisecond))
 	wire.Uint(c, 6, &m.shard, math.MaxUint32)
 	wire.Text(c, 7, &m.entity, protocol.MaxEntityBytes)
 	wire.Uint(c, 8, &m.most, math.MaxUint32)
 	wire.Uint(c, 9, &m.rate, math.MaxUint32)
 	wire.Bool(c, 14, &m.more)
-	wire.Data(c, 10, &m.payload, PayloadMax)
+	wire.Data(c, 10, &m.payload, MaxPayloadBytes)
 	if c.Reading() {
 		wire.Stream(c, fieldPlace, &m.item, (*item).epochAlone, m.countPlace)
 		wire.Row(c, fieldEntity, nil, m.countEntity)
@@ -76,7 +77,7 @@ func (m *form) fields(c *wire.Codec) {
 		m.write(c, fieldPlace, m.places)
 		m.write(c, fieldEntity, m.identities)
 	}
-	wire.Texts(c, 13, &m.lines, LineBytes, LinesMax)
+	wire.Texts(c, 13, &m.lines, MaxLineBytes, MaxLines)
 }
 
 // The fields of a message with items.
@@ -94,7 +95,7 @@ type item struct {
 	text, entity  string
 	since         time.Time
 
-	named bool // While it is counted: it has an epoch.
+	hasEpoch bool // While it is counted: it has an epoch.
 }
 
 func (i *item) fields(c *wire.Codec) {
@@ -103,7 +104,7 @@ func (i *item) fields(c *wire.Codec) {
 	wire.Uint(c, 3, &i.flags, math.MaxUint64)
 	wire.Uint(c, 4, &i.first, math.MaxUint32)
 	wire.Uint(c, 5, &i.second, math.MaxUint32)
-	wire.Clipped(c, 6, &i.text, LineBytes)
+	wire.Clipped(c, 6, &i.text, MaxLineBytes)
 	wire.Text(c, 7, &i.entity, protocol.MaxEntityBytes)
 	ms := max(0, i.since.UnixMilli())
 	if wire.Int(c, 8, &ms, math.MaxInt64) && ms > 0 {
@@ -114,10 +115,10 @@ func (i *item) fields(c *wire.Codec) {
 // fieldEpoch is the field of an item with its epoch.
 const fieldEpoch = 2
 
-// epochAlone is the part of the table by which places are counted.
+// epochAlone is the table by which places are counted: it only looks whether an item has an epoch.
 func (i *item) epochAlone(c *wire.Codec) {
 	wire.Row(c, fieldEpoch, nil, func(*wire.Field) error {
-		i.named = true
+		i.hasEpoch = true
 		return nil
 	})
 }
@@ -132,7 +133,7 @@ func (i *item) appendEpoch(dst []byte) []byte {
 }
 
 func (i *item) setEpoch(f *wire.Field) error {
-	b, err := f.Data(LineBytes)
+	b, err := f.Data(MaxLineBytes)
 	if err != nil {
 		return err
 	}
@@ -146,17 +147,17 @@ func (i *item) setEpoch(f *wire.Field) error {
 func (Codec) Append(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {
 	case Question:
-		return wire.Append(dst, formOfQuestion(m), (*form).fields)
+		return wire.Append(dst, formOfQuestion(m), (*record).fields)
 	case Answer:
-		return wire.Append(dst, formOfAnswer(m), (*form).fields)
+		return wire.Append(dst, formOfAnswer(m), (*record).fields)
 	default:
 		return dst, ErrForeign
 	}
 }
 
-func formOfQuestion(m Question) *form {
-	return &form{
-		typ: typeQuestion, id: m.ID, sort: uint8(m.Sort), kind: m.Kind, limit: uint32(m.Limit / time.Millisecond),
+func formOfQuestion(m Question) *record {
+	return &record{
+		typ: typeQuestion, id: m.ID, questionType: uint8(m.Type), kind: m.Kind, limit: uint32(m.Limit / time.Millisecond),
 		shard: uint32(m.After.Shard), entity: m.After.ID, most: m.Most, rate: m.Rate, payload: m.Payload,
 		places: func(yield func(item) bool) {
 			for _, p := range m.Shards {
@@ -166,9 +167,9 @@ func formOfQuestion(m Question) *form {
 	}
 }
 
-func formOfAnswer(m Answer) *form {
-	f := &form{
-		typ: typeAnswer, id: m.ID, sort: uint8(m.Fault), kind: wire.Clip(m.Detail, LineBytes),
+func formOfAnswer(m Answer) *record {
+	f := &record{
+		typ: typeAnswer, id: m.ID, questionType: uint8(m.Fault), kind: wire.Clip(m.Detail, MaxLineBytes),
 		most: uint32(bits(m.Standing, m.Drained, m.Proxy)), more: m.More,
 		places: func(yield func(item) bool) {
 			for _, s := range m.Shards {
@@ -185,15 +186,15 @@ func formOfAnswer(m Answer) *form {
 		},
 	}
 	for _, l := range m.Lines {
-		if l = wire.Clip(l, LineBytes); l != "" {
+		if l = wire.Clip(l, MaxLineBytes); l != "" {
 			f.lines = append(f.lines, l)
 		}
 	}
 	return f
 }
 
-// write writes the items of a list.
-func (m *form) write(c *wire.Codec, n wire.Number, all iter.Seq[item]) {
+// write writes the items of a list as fields with a number.
+func (m *record) write(c *wire.Codec, n wire.Number, all iter.Seq[item]) {
 	if all == nil {
 		return
 	}
@@ -203,7 +204,7 @@ func (m *form) write(c *wire.Codec, n wire.Number, all iter.Seq[item]) {
 	}
 }
 
-// bits makes a number of flags, the first of which is its lowest bit.
+// bits returns the number whose bits are the flags, the first one the lowest.
 func bits(flags ...bool) (n uint64) {
 	for i, f := range flags {
 		if f {
@@ -215,8 +216,8 @@ func bits(flags ...bool) (n uint64) {
 
 // Decode returns the question or the answer that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (any, error) {
-	c := &form{in: b, room: wire.BudgetOf(b)}
-	if err := wire.ReadIn(&c.room, b, c, (*form).fields); err != nil {
+	c := &record{in: b, room: wire.BudgetOf(b)}
+	if err := wire.ReadIn(&c.room, b, c, (*record).fields); err != nil {
 		return nil, err
 	}
 	switch c.typ {
@@ -229,40 +230,40 @@ func (Codec) Decode(b []byte) (any, error) {
 	}
 }
 
-func (m *form) countPlace(p *item) error {
-	if m.named+m.bare >= 2*protocol.MaxShards {
+func (m *record) countPlace(p *item) error {
+	if m.withEpoch+m.withoutEpoch >= 2*protocol.MaxShards {
 		return wire.Malformed("more than %d items", 2*protocol.MaxShards)
 	}
-	if p.named {
-		m.named++
+	if p.hasEpoch {
+		m.withEpoch++
 	} else {
-		m.bare++
+		m.withoutEpoch++
 	}
 	return nil
 }
 
-func (m *form) countEntity(*wire.Field) error {
-	if m.entities++; m.entities > MostEntities {
-		return wire.Malformed("more than %d items", MostEntities)
+func (m *record) countEntity(*wire.Field) error {
+	if m.entities++; m.entities > MaxPageEntities {
+		return wire.Malformed("more than %d items", MaxPageEntities)
 	}
 	return nil
 }
 
-// each reads the items in the fields of a number.
-func (m *form) each(n wire.Number, visit func(*item) error) error {
-	return wire.ReadIn(&m.room, m.in, m, func(m *form, c *wire.Codec) { wire.Stream(c, n, &m.item, (*item).fields, visit) })
+// each reads the items in the fields with a number.
+func (m *record) each(n wire.Number, visit func(*item) error) error {
+	return wire.ReadIn(&m.room, m.in, m, func(m *record, c *wire.Codec) { wire.Stream(c, n, &m.item, (*item).fields, visit) })
 }
 
-func (m *form) question() (any, error) {
+func (m *record) question() (any, error) {
 	q := Question{
-		ID: m.id, Sort: Sort(m.sort), Kind: m.kind, Limit: time.Duration(m.limit) * time.Millisecond,
-		After: Cursor{protocol.ShardID(m.shard), m.entity}, Most: min(m.most, MostEntities), Rate: m.rate, Payload: m.payload,
+		ID: m.id, Type: QuestionType(m.questionType), Kind: m.kind, Limit: time.Duration(m.limit) * time.Millisecond,
+		After: Cursor{protocol.ShardID(m.shard), m.entity}, Most: min(m.most, MaxPageEntities), Rate: m.rate, Payload: m.payload,
 	}
-	if q.Sort == 0 || q.Sort > sorts || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || !gossip.IsName(q.Kind) || q.Limit == 0 {
-		return nil, wire.Malformed("a question of sort %d about %q within %v", q.Sort, wire.Clip(q.Kind, 64), q.Limit)
+	if q.Type == 0 || q.Type > lastType || q.Kind == "" || len(q.Kind) > protocol.MaxKindBytes || !gossip.IsName(q.Kind) || q.Limit == 0 {
+		return nil, wire.Malformed("a question of sort %d about %q within %v", q.Type, wire.Clip(q.Kind, 64), q.Limit)
 	}
 	var err error
-	if q.Shards, err = wire.List[Place](&m.room, m.named); err != nil {
+	if q.Shards, err = wire.List[Place](&m.room, m.withEpoch); err != nil {
 		return nil, err
 	}
 	err = m.each(fieldPlace, func(p *item) error {
@@ -278,11 +279,11 @@ func (m *form) question() (any, error) {
 	return q, nil
 }
 
-// answer makes an answer of the fields. Items without an epoch are what became of shards that were told. A fault of a
-// later version is one that only its detail describes.
-func (m *form) answer() (any, error) {
+// answer makes an answer of the fields. Items without an epoch are [Told]. A fault of a later version becomes
+// [FaultOther].
+func (m *record) answer() (any, error) {
 	a := Answer{
-		ID: m.id, Fault: Fault(m.sort), Detail: m.kind, More: m.more, Lines: m.lines,
+		ID: m.id, Fault: Fault(m.questionType), Detail: m.kind, More: m.more, Lines: m.lines,
 		Standing: m.most&1 != 0, Drained: m.most&2 != 0, Proxy: m.most&4 != 0,
 	}
 	if a.Lines = slices.DeleteFunc(a.Lines, func(l string) bool { return l == "" }); len(a.Lines) == 0 {
@@ -297,12 +298,12 @@ func (m *form) answer() (any, error) {
 	return a, nil
 }
 
-// addPlaces adds what is said of shards.
-func (m *form) addPlaces(a *Answer) (err error) {
-	if a.Told, err = wire.List[Told](&m.room, m.bare); err != nil {
+// addPlaces adds the items about shards.
+func (m *record) addPlaces(a *Answer) (err error) {
+	if a.Told, err = wire.List[Told](&m.room, m.withoutEpoch); err != nil {
 		return err
 	}
-	if a.Shards, err = wire.List[Shard](&m.room, m.named); err != nil {
+	if a.Shards, err = wire.List[Shard](&m.room, m.withEpoch); err != nil {
 		return err
 	}
 	return m.each(fieldPlace, func(p *item) error {
@@ -318,8 +319,8 @@ func (m *form) addPlaces(a *Answer) (err error) {
 	})
 }
 
-// addEntities adds what is said of entities.
-func (m *form) addEntities(a *Answer) (err error) {
+// addEntities adds the items about entities.
+func (m *record) addEntities(a *Answer) (err error) {
 	if a.Entities, err = wire.List[Entity](&m.room, m.entities); err != nil {
 		return err
 	}

@@ -192,9 +192,9 @@ func (m *form) takeover() (any, error) {
 	layout := uint16(m.from) // Below MaxLayouts.
 	switch m.typ {
 	case typeTakeOver:
-		return control.ImportRequest{Kind: m.kind, Take: protocol.Take{Layout: layout, Number: m.id, Shards: m.wanted, Gone: m.gone}}, nil
+		return control.ImportRequest{Kind: m.kind, Take: protocol.ExportRequest{Layout: layout, Number: m.id, Shards: m.wanted, Gone: m.gone}}, nil
 	case typeGivenOver:
-		return control.ImportReply{Kind: m.kind, Given: protocol.Given{Layout: layout, Number: m.id, Gone: m.gone, IDs: m.entities, Over: m.over}}, nil
+		return control.ImportReply{Kind: m.kind, Given: protocol.ExportReply{Layout: layout, Number: m.id, Gone: m.gone, IDs: m.entities, Over: m.over}}, nil
 	default:
 		return nil, wire.Malformed("a control message of type %d", m.typ)
 	}

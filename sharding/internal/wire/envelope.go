@@ -169,7 +169,7 @@ func AppendAck(dst []byte, a protocol.Ack) []byte {
 }
 
 // AppendNeed appends the envelope of a request to transmit again.
-func AppendNeed(dst []byte, n protocol.Need) []byte {
+func AppendNeed(dst []byte, n protocol.Nack) []byte {
 	return appendSignal(dst, typeNeed, n.Kind, n.Shard, n.Base, n.Seq)
 }
 
@@ -265,7 +265,7 @@ type content struct {
 }
 
 // Item returns the content of an envelope: a [*cell.Message], a
-// [*protocol.Reply], a [protocol.Ack], a [protocol.Need] or a [protocol.Flow], which
+// [*protocol.Reply], a [protocol.Ack], a [protocol.Nack] or a [protocol.Flow], which
 // keep no part of b; or a [*Run], [*Batch], [*Replies] or [*Acks], which keep b, and are valid
 // until the next call. The remaining time of a deadline counts from now.
 func (d *Decoder) Item(b []byte, now machine.Instant) (any, error) {
@@ -422,7 +422,7 @@ func (d *Decoder) item(now machine.Instant) (any, error) {
 		d.acks = Acks{e.of.kind, machine.Instant(e.clock), e.acks}
 		return &d.acks, nil
 	case typeNeed:
-		return protocol.Need{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
+		return protocol.Nack{Kind: e.of.kind, Shard: e.of.shard, Base: e.of.base, Seq: e.seq}, nil
 	case typeFlow:
 		if e.entity == "" {
 			return nil, wire.Malformed("a flow without an entity")

@@ -140,11 +140,11 @@ func controls() map[string]any {
 			Kind: "account", ID: 9, Refusal: control.ScaleBusy, Detail: "it changes", Current: control.Scale{Revision: 3, Count: 7},
 			Next: control.Scale{Revision: 4, Count: 1}, Told: true, CalledOff: 2,
 		},
-		"take-over": control.ImportRequest{Kind: "account", Take: protocol.Take{
+		"take-over": control.ImportRequest{Kind: "account", Take: protocol.ExportRequest{
 			Layout: 1, Number: 9, Shards: []protocol.ShardID{1<<16 | 2, 1<<16 | 7}, Gone: []string{"acct-42"},
 		}},
-		"given-over":      control.ImportReply{Kind: "account", Given: protocol.Given{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
-		"given-over-ends": control.ImportReply{Kind: "account", Given: protocol.Given{Number: 10, Over: true}},
+		"given-over":      control.ImportReply{Kind: "account", Given: protocol.ExportReply{Layout: 1, Number: 9, Gone: []string{"acct-42"}, IDs: []string{"acct-43", "acct-44"}}},
+		"given-over-ends": control.ImportReply{Kind: "account", Given: protocol.ExportReply{Number: 10, Over: true}},
 		"register-taking": control.Register{Kind: "account", Registration: control.Registration{Settings: settings, Number: 4, Takeover: 3}},
 		"register-hosting": control.Register{Kind: "account", Registration: control.Registration{
 			Settings: control.Settings{Shards: 1000, Hash: protocol.HashName, Hosting: control.HostingOf(true, false, false), OnStuck: "abort", Handoff: "1m0s"}, Number: 1,
@@ -168,7 +168,7 @@ func items() map[string]any {
 			Payload: []byte("ok"), Clock: now,
 		},
 		"ack":  protocol.Ack{Kind: "account", Shard: 7, Base: epoch(2), Seq: 300, Clock: now},
-		"need": protocol.Need{Kind: "account", Shard: 7, Base: epoch(2), Seq: 301},
+		"need": protocol.Nack{Kind: "account", Shard: 7, Base: epoch(2), Seq: 301},
 		"flow": protocol.Flow{Kind: "account", Shard: 7, Epoch: epoch(12), Entity: "acct-42", State: protocol.FlowOpen},
 	}
 }
@@ -182,7 +182,7 @@ func appendItem(dst []byte, item any) []byte {
 		return wire.AppendReply(dst, m)
 	case protocol.Ack:
 		return wire.AppendAck(dst, m)
-	case protocol.Need:
+	case protocol.Nack:
 		return wire.AppendNeed(dst, m)
 	case protocol.Flow:
 		return wire.AppendFlow(dst, m)
@@ -306,11 +306,11 @@ func drawControl(t *rapid.T) any {
 	kind, at := drawName.Draw(t, "kind"), drawTerm.Draw(t, "term")
 	switch rapid.IntRange(1, 22).Draw(t, "type") {
 	case 20:
-		return control.ImportRequest{Kind: kind, Take: protocol.Take{
+		return control.ImportRequest{Kind: kind, Take: protocol.ExportRequest{
 			Layout: rapid.Uint16().Draw(t, "layout"), Number: rapid.Uint64().Draw(t, "number"), Shards: list(drawShard).Draw(t, "shards"), Gone: drawIDs.Draw(t, "gone"),
 		}}
 	case 21:
-		return control.ImportReply{Kind: kind, Given: protocol.Given{
+		return control.ImportReply{Kind: kind, Given: protocol.ExportReply{
 			Layout: rapid.Uint16().Draw(t, "layout"), Number: rapid.Uint64().Draw(t, "number"), Gone: drawIDs.Draw(t, "gone"), IDs: drawIDs.Draw(t, "ids"), Over: rapid.Bool().Draw(t, "over"),
 		}}
 	case 15:
@@ -472,7 +472,7 @@ func drawItem(t *rapid.T) any {
 			Entity: rapid.StringN(1, 100, protocol.MaxEntityBytes).Draw(t, "entity"),
 		}
 	default:
-		return protocol.Need{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
+		return protocol.Nack{Kind: kind, Shard: shard, Base: drawEpoch.Draw(t, "base"), Seq: rapid.Uint64().Draw(t, "seq")}
 	}
 }
 

@@ -3,10 +3,10 @@
 
 //quorate:core
 
-// Package hold has the decisions of package state, without any input or output: [Hold] says what
-// follows from the answers of a store to one instance of an entity, and [Queue] which requests go
-// into one call. Package state carries them out against real stores; simulated worlds do so in virtual
-// time, for which the package is public. Programs use package state.
+// Package hold has the decisions of package state, without any input or output: [Hold] says what follows from the
+// answers of a store to one instance of an entity, and [Queue] which requests are made in one call of the store.
+// Package state carries them out with real stores; simulations of other modules do so in virtual time, for which the
+// package is public. Programs use package state.
 //
 // # Life cycle
 //
@@ -18,14 +18,14 @@
 //
 // # Guarantees
 //
-//   - While a hold has not ended, what its instance knows of the record is what the store has, but for the write
-//     that is under way.
-//   - A hold that has ended stays so, and says why: [ErrFenced], [ErrForeign] or [ErrUnanswered].
-//   - A call of [Queue] has each key once, and requests of one key in their order.
+//   - As long as a hold has not ended, the store has what the instance knows of the record, but for the write that is
+//     under way.
+//   - A hold that has ended stays so. Its error is [ErrFenced], [ErrForeign] or [ErrUnanswered].
+//   - A call of [Queue] has at most one request for each key, and requests for one key are made in their order.
 //
 // # Limits
 //
-// The packages of Quorate alone are promised anything: the names may change in any release.
+// The package is for the packages of Quorate: its names may change in any release.
 //
 // # Concurrency
 //

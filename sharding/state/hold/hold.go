@@ -10,21 +10,21 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// A hold is what one instance of an entity has of its record. The driver makes a call of what Claim
-// or Save returns, tells the answer by Answered or Unanswered, and does what the step says: go on,
-// repeat the very same call after a pause, or end the instance.
+// A hold is what one instance of an entity has of its record. Its driver calls the store with what [Hold.Claim] or
+// [Hold.Save] returns, passes the answer to [Hold.Answered] or [Hold.Unanswered], and does what the returned [Step]
+// says: it goes on, repeats the same call after a pause, or ends the instance.
 
 // The ways in which a hold ends.
 var (
 	// ErrFenced says that a later owner has the record.
 	ErrFenced = errors.New("a later owner has the record")
-	// ErrForeign says that the record was changed under the own name by somebody else.
+	// ErrForeign says that the record has this owner, and a version that the hold has not written.
 	ErrForeign = errors.New("the record has a version that this owner has not written")
 	// ErrUnanswered says that the store has not answered in time.
 	ErrUnanswered = errors.New("the store has not answered in time")
 )
 
-// Config says how long a hold tries.
+// Config says for how long a hold repeats calls.
 type Config struct {
 	// Limit bounds the time from the first attempt of a claim or a save to the beginning of its last.
 	Limit time.Duration
@@ -40,9 +40,9 @@ type Step struct {
 
 // Hold is the record of one instance.
 //
-// I1: while the hold has not ended, no version above expected was written under its owner but by the
-// write that is under way. So the head (owner, version of that write) says that the write is there,
-// and no attempt needs a name of its own.
+// I1: as long as the hold has not ended, only the write that is under way may have written a version above expected
+// under its owner. So if the head has the owner and the version of that write, the write has been made, by whichever
+// attempt.
 type Hold struct {
 	cfg      Config
 	key      store.Key
@@ -54,12 +54,12 @@ type Hold struct {
 	err      error
 }
 
-// NewHold returns the hold of an instance that has claimed nothing.
+// NewHold returns the hold of an instance that has not claimed its record.
 func NewHold(cfg Config, key store.Key, owner store.Owner) *Hold {
 	return &Hold{cfg: cfg, key: key, owner: owner}
 }
 
-// Owner returns the owner that the hold is of.
+// Owner returns the owner under which the record is claimed.
 func (h *Hold) Owner() store.Owner { return h.owner }
 
 // Version returns the version of the record that the instance knows of.
@@ -71,11 +71,11 @@ func (h *Hold) Err() error { return h.err }
 // Attempts returns how many attempts of the present operation have had no answer.
 func (h *Hold) Attempts() int { return h.attempts }
 
-// Claim returns the claim with which everything begins.
+// Claim returns the claim of the record, which is the first call.
 func (h *Hold) Claim() store.Claim { return store.Claim{Key: h.key, Owner: h.owner} }
 
-// Save begins a change: to a snapshot, or by events if there are any. The version rises by steps, or
-// by the number of events. The caller has claimed the record, and no other change is under way.
+// Save begins a change: by events if there are any, else to a snapshot. The version rises by the number of events, or
+// by steps. The record has to be claimed, and no other change under way.
 func (h *Hold) Save(steps uint64, snapshot store.Value, events []store.Value) store.Write {
 	if len(events) > 0 {
 		steps = uint64(len(events))
@@ -87,7 +87,7 @@ func (h *Hold) Save(steps uint64, snapshot store.Value, events []store.Value) st
 	return h.write
 }
 
-// Answered says what the head of the record is after the claim or the write.
+// Answered takes the answer of the store: the head of the record after the claim or the write.
 func (h *Hold) Answered(head store.Head) Step {
 	h.attempts = 0
 	switch {
@@ -104,8 +104,8 @@ func (h *Hold) Answered(head store.Head) Step {
 	return Step{Err: h.err}
 }
 
-// Unanswered says that an attempt has failed, a time after the operation began: it may have had its
-// effect, or may have it later.
+// Unanswered takes that an attempt has failed, at a time after the operation began. It may have had its effect, or may
+// have it later.
 func (h *Hold) Unanswered(since time.Duration) Step {
 	h.attempts++
 	pause := h.cfg.Pause << min(h.attempts-1, 20)
@@ -122,15 +122,15 @@ func (h *Hold) Unanswered(since time.Duration) Step {
 	return Step{Again: pause}
 }
 
-// Abandon ends the hold, since its driver waits for no answer any more.
+// Abandon ends the hold: its driver waits for no answer any more.
 func (h *Hold) Abandon() {
 	if h.err == nil {
 		h.err = ErrUnanswered
 	}
 }
 
-// spread returns a time from half of d to d, by the numbers of the instance and of the attempt: the
-// instances of a node, which a store has failed at the same moment, do not come back at the same moment.
+// spread returns a time from half of d to d, which depends on the numbers of the instance and of the attempt: so the
+// instances of a node, whose calls have failed together, do not repeat them at the same time.
 func (h *Hold) spread(d time.Duration) time.Duration {
 	const golden = 0x9e3779b97f4a7c15 // 2^64 by the golden ratio: multiples of it are spread evenly.
 	x := (h.owner.Instance + uint64(h.attempts)*7) * golden

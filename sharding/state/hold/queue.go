@@ -9,11 +9,10 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// Queue holds the requests that wait for a call of the store, in their order, and says which go into
-// the next one.
+// Queue holds the requests that wait for a call of the store, in their order, and says which are made in the next call.
 //
-// A request that a call has failed goes into smaller ones: whatever the store cannot take of one
-// entity must not keep others from being saved.
+// A request whose calls have failed is made in smaller ones: a request that the store cannot take must not keep those
+// of other entities from being saved.
 type Queue[R comparable] struct {
 	most    int
 	waiting []entry[R]
@@ -25,22 +24,21 @@ type entry[R comparable] struct {
 	request R
 }
 
-// narrower is by what a call is smaller for each failed attempt of a request, as a power of two.
+// narrower is the exponent of two by which a call is smaller for each failed attempt of a request.
 const narrower = 3
 
-// NewQueue returns an empty queue for calls with at most so many requests.
+// NewQueue returns an empty queue for calls of at most most requests.
 func NewQueue[R comparable](most int) *Queue[R] { return &Queue[R]{most: most} }
 
 // Len returns how many requests wait.
 func (q *Queue[R]) Len() int { return len(q.waiting) }
 
-// Put adds a request that so many calls have failed.
+// Put adds a request. Failed is how many calls with it have failed.
 func (q *Queue[R]) Put(key store.Key, failed int, request R) {
 	q.waiting = append(q.waiting, entry[R]{key, max(1, q.most>>(narrower*min(failed, 20))), request})
 }
 
-// Next takes the requests of the next call: the first, and those behind it that fit, with each key
-// once.
+// Next removes and returns the requests of the next call: the first one, and those after it that fit, one for each key.
 func (q *Queue[R]) Next() []R {
 	if len(q.waiting) == 0 {
 		return nil
@@ -60,7 +58,7 @@ func (q *Queue[R]) Next() []R {
 	return taken
 }
 
-// Remove takes out a request that waits no longer, if it is there.
+// Remove removes a request, if it waits.
 func (q *Queue[R]) Remove(request R) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(e entry[R]) bool { return e.request == request })
 }

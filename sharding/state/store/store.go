@@ -11,25 +11,25 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 )
 
-// First the port itself, then the names of records and owners, then what is read and written.
+// First the interface, then the names of records and owners, then what is read and written.
 
-// Store keeps the records of entities. Its calls come from many goroutines at once, end soon after
-// their context, and keep none of the bytes that they are given or have returned.
+// Store keeps the records of entities. Its methods are called from many goroutines at once. They return soon after
+// their context has ended, and keep none of the bytes that they are passed or have returned.
 //
-// An error says nothing about what was done: any part of the call may have taken effect, or still
-// will. The caller repeats it. Without an error there is an answer for each argument, in their order.
-// A call has each key once.
+// After an error, any part of the call may have taken effect, or may take effect later; the caller repeats it. Without
+// an error there is an answer for each argument, in their order. A call has each key at most once.
 type Store interface {
-	// Load makes each record that of the claim's owner, unless a later owner has it, and returns the
-	// records. Of one that a later owner has only the head counts. A record that is not there is made.
+	// Load gives each record to the owner of the claim, unless a later owner has it, and returns the records. A record
+	// that is not there is made. Of a record that a later owner has, only the head need be right.
 	Load(ctx context.Context, claims []Claim) ([]Record, error)
 
-	// Save writes each record that has the expected head, and returns the heads of all as they are
-	// then. What refuses one write does nothing to the others.
+	// Save writes each record that has the expected head, and returns the heads of all as they are then. A write that
+	// is refused does not affect the others.
 	Save(ctx context.Context, writes []Write) ([]Head, error)
 }
 
-// Key names a record: an entity of a kind. Both are valid UTF-8, of 1 to 1,024 bytes and of 1 to 128.
+// Key names a record: by its entity and the kind of that. Both are valid UTF-8; an id has 1 to 1,024 bytes, a kind 1 to
+// 128.
 type Key struct {
 	Kind string
 	ID   string
@@ -43,9 +43,9 @@ func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.ID, o.ID))
 }
 
-// Owner is one instance of an entity. Owners are totally ordered, and each is above all that were
-// started before it: first by the epoch of the shard's home, then, of one home, by the number of the
-// instance. The zero value is nobody, and below all others.
+// Owner is one instance of an entity. Owners are totally ordered: by the epoch of the home of the shard, and in one
+// home by the number of the instance. Each is above all that were started before it. The zero value is no owner, and
+// below all others.
 type Owner struct {
 	Epoch    epoch.Epoch
 	Instance uint64 // From 1; below 2^63.
@@ -71,7 +71,7 @@ type Head struct {
 
 // Value is an encoded state or an encoded event.
 type Value struct {
-	// Form is the number of the form in which it is encoded, from 1. Zero: there is no value.
+	// Form is the number of the encoding, which its writer chooses, from 1. Zero: there is no value.
 	Form  uint32
 	Bytes []byte
 }
@@ -84,7 +84,7 @@ type Record struct {
 	Events   []Value
 }
 
-// Claim asks for a record on behalf of an owner.
+// Claim asks that an owner gets a record.
 type Claim struct {
 	Key   Key
 	Owner Owner
@@ -96,8 +96,7 @@ type Write struct {
 	Owner    Owner
 	Expected uint64
 
-	// Version is that of the record afterwards, above Expected. With events it is Expected and their
-	// number.
+	// Version is the version of the record afterwards, above Expected. With events it is Expected plus their number.
 	Version uint64
 
 	// Events are added to the record. If there are none, Snapshot takes the place of all that the

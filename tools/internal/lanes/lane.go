@@ -114,7 +114,7 @@ func Sequential() []string {
 		sharding/delivery/internal/queuefile sharding/delivery/internal/retry
 		sharding/delivery/internal/simulation sharding/epoch sharding/internal/cell sharding/internal/control
 		sharding/internal/passivation sharding/internal/protocol sharding/internal/remembering
-		sharding/internal/simulation sharding/internal/wire sharding/reminder/internal/remind
+		sharding/internal/simulation sharding/internal/wire sharding/reminder/internal/buckets
 		sharding/reminder/internal/simulation sharding/reminder/remindersim sharding/shardingsim
 		sharding/state/hold sharding/state/internal/simulation sharding/state/statesim simulation
 		tools/internal/picture`)

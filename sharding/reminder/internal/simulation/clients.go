@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 )
 
 // Clients, each with one reminder, that set and cancel it again and again: a change is asked for until
@@ -24,13 +24,13 @@ const (
 // client has one reminder.
 type client struct {
 	w      *World
-	key    remind.Key
+	key    buckets.Key
 	bucket int
 	page   int
 	specs  []*spec // All that were ever asked for; the number of one is its revision.
 	acked  *spec   // The last one that was acknowledged; nil for none.
 	asked  *spec   // The one that is asked for; nil for none.
-	listed []remind.Status
+	listed []buckets.Status
 	marks  [2]mark // When all was to be settled, and a window later.
 }
 
@@ -52,12 +52,12 @@ type mark struct{ begun, handled int }
 
 func newClient(w *World, entity, name int) *client {
 	c := &client{w: w, bucket: entity % len(w.homes), page: entity % pages}
-	c.key = remind.Key{Kind: "simulated", ID: fmt.Sprintf("e%d", entity), Name: fmt.Sprintf("n%d", name)}
+	c.key = buckets.Key{Kind: "simulated", ID: fmt.Sprintf("e%d", entity), Name: fmt.Sprintf("n%d", name)}
 	c.pause()
 	return c
 }
 
-func (w *World) clientOf(k remind.Key) *client {
+func (w *World) clientOf(k buckets.Key) *client {
 	for _, c := range w.clients {
 		if c.key == k {
 			return c
@@ -94,11 +94,11 @@ func (c *client) change() {
 // ask asks for the change until it is acknowledged.
 func (c *client) ask() {
 	s := c.asked
-	a := remind.Ask{Page: c.page, Op: remind.Set, Reminder: remind.Reminder{
+	a := buckets.Ask{Page: c.page, Op: buckets.Set, Reminder: buckets.Reminder{
 		Key: c.key, Due: s.due, Every: s.every, Payload: strconv.AppendInt(nil, int64(s.revision), 10),
 	}}
 	if s.canceled {
-		a.Op, a.Reminder = remind.Cancel, remind.Reminder{Key: c.key}
+		a.Op, a.Reminder = buckets.Cancel, buckets.Reminder{Key: c.key}
 	}
 	again := func() {
 		if c.asked == s {
@@ -106,10 +106,10 @@ func (c *client) ask() {
 			c.ask()
 		}
 	}
-	c.w.ask(c.bucket, a, func(answer remind.Answer) {
+	c.w.ask(c.bucket, a, func(answer buckets.Answer) {
 		switch {
 		case c.asked != s:
-		case answer.Code != remind.OK:
+		case answer.Code != buckets.OK:
 			c.w.Counts.Refused++
 			c.w.After(time.Second, again)
 		default:
@@ -131,12 +131,12 @@ func (c *client) acknowledged(s *spec) {
 }
 
 // ask takes a question to the home of a bucket, and an answer back; lost is called if none comes.
-func (w *World) ask(b int, a remind.Ask, answered func(remind.Answer), lost func()) {
+func (w *World) ask(b int, a buckets.Ask, answered func(buckets.Answer), lost func()) {
 	w.asked++
 	a.ID = w.asked
 	deadline := w.Now() + askTimeout
 	over := false
-	w.calls[a.ID] = func(answer remind.Answer) {
+	w.calls[a.ID] = func(answer buckets.Answer) {
 		if w.chance(0.05) {
 			return
 		}
@@ -168,7 +168,7 @@ func (w *World) ask(b int, a remind.Ask, answered func(remind.Answer), lost func
 	})
 }
 
-func (w *World) answer(a remind.Answer) {
+func (w *World) answer(a buckets.Answer) {
 	if f := w.calls[a.ID]; f != nil {
 		delete(w.calls, a.ID)
 		f(a)
@@ -176,7 +176,7 @@ func (w *World) answer(a remind.Answer) {
 }
 
 // spec returns the revision that a delivery is of.
-func (c *client) spec(f remind.Fire) *spec {
+func (c *client) spec(f buckets.Deliver) *spec {
 	revision, err := strconv.Atoi(string(f.Reminder.Payload))
 	if err != nil || revision >= len(c.specs) {
 		c.w.Fail(fmt.Errorf("M1: %q was never asked for", f.Reminder.Payload))
@@ -186,7 +186,7 @@ func (c *client) spec(f remind.Fire) *spec {
 }
 
 // begun looks at a delivery that begins.
-func (c *client) begun(b *bucket, f remind.Fire) {
+func (c *client) begun(b *bucket, f buckets.Deliver) {
 	w, s := c.w, c.spec(f)
 	w.Counts.Fired++
 	w.Counts.Missed += int(f.Missed)
@@ -212,7 +212,7 @@ func (c *client) begun(b *bucket, f remind.Fire) {
 }
 
 // handled looks at a delivery that has come to its entity.
-func (c *client) handled(f remind.Fire) {
+func (c *client) handled(f buckets.Deliver) {
 	s := c.spec(f)
 	c.w.Counts.Handled++
 	if s.handled++; s.handled == 1 {
@@ -231,7 +231,7 @@ func (c *client) mark(n int) {
 
 // list asks for what the owner has.
 func (c *client) list() {
-	c.w.ask(c.bucket, remind.Ask{Page: c.page, Op: remind.List, Reminder: remind.Reminder{Key: c.key.Entity()}}, func(a remind.Answer) {
+	c.w.ask(c.bucket, buckets.Ask{Page: c.page, Op: buckets.List, Reminder: buckets.Reminder{Key: c.key.Entity()}}, func(a buckets.Answer) {
 		for _, s := range a.List {
 			if s.Key == c.key {
 				c.listed = append(c.listed, s)

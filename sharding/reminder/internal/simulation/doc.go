@@ -4,7 +4,7 @@
 // Package simulation is a world in virtual time for reminders: buckets that move, freeze, crash and are
 // replaced without knowing it, over a store that loses calls and answers, is late by half a minute, or
 // is down; entities that do not acknowledge; wall clocks that jump. What decides there is what decides
-// in production, packages remind and hold; the store is package memory. Given a seed a run repeats to
+// in production, packages buckets and hold; the store is package memory. Given a seed a run repeats to
 // the byte.
 //
 // # What must hold

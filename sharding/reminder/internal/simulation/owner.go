@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state/hold"
 	"github.com/quorate/quorate/sharding/state/memory"
 	"github.com/quorate/quorate/sharding/state/store"
@@ -42,7 +42,7 @@ type bucket struct {
 	of      *node
 	number  int
 	epoch   epoch.Epoch
-	machine *remind.Bucket
+	machine *buckets.Bucket
 	holds   [pages]*hold.Hold
 	armed   uint64 // Numbers the timers: an earlier one means nothing.
 	closing bool
@@ -96,9 +96,9 @@ func (n *node) host(b int, e epoch.Epoch) {
 }
 
 func (n *node) begin(b int, e epoch.Epoch) {
-	of := &bucket{of: n, number: b, epoch: e, machine: remind.New(settings())}
+	of := &bucket{of: n, number: b, epoch: e, machine: buckets.New(settings())}
 	n.buckets[b] = of
-	of.step(remind.Tick{})
+	of.step(buckets.Tick{})
 }
 
 // release ends the hosting of a bucket, if it is still that of an epoch.
@@ -126,7 +126,7 @@ func (b *bucket) step(in any) {
 		return
 	}
 	w, now := b.of.w, b.of.now()
-	var out remind.Outbox
+	var out buckets.Outbox
 	b.machine.Step(now, in, &out)
 	for _, p := range out.Open {
 		b.of.started++
@@ -138,7 +138,7 @@ func (b *bucket) step(in any) {
 		h := b.holds[s.Page]
 		b.save(s.Page, h, h.Save(1, s.Snapshot, s.Events), w.Now())
 	}
-	for _, f := range out.Fire {
+	for _, f := range out.Deliver {
 		b.fire(f)
 	}
 	for _, a := range out.Answers {
@@ -180,7 +180,7 @@ func (b *bucket) arm(now machine.Now) {
 	}
 	b.later(at.Sub(now.Mono), func() {
 		if b.armed == number {
-			b.step(remind.Tick{})
+			b.step(buckets.Tick{})
 		}
 	})
 }
@@ -215,7 +215,7 @@ func (b *bucket) open(p int, h *hold.Hold, began time.Duration) {
 	carryOut := func() { r = b.of.w.storage.load(h.Claim()) }
 	b.attempt(h, began, carryOut, func() store.Head { return r.Head }, func() { b.open(p, h, began) }, func(err error) {
 		b.failed(err)
-		b.step(remind.Opened{Page: p, Record: r, Err: err, Fenced: errors.Is(err, hold.ErrFenced)})
+		b.step(buckets.OpenResult{Page: p, Record: r, Err: err, Fenced: errors.Is(err, hold.ErrFenced)})
 	})
 }
 
@@ -225,7 +225,7 @@ func (b *bucket) save(p int, h *hold.Hold, write store.Write, began time.Duratio
 	carryOut := func() { head = b.of.w.storage.save(write) }
 	b.attempt(h, began, carryOut, func() store.Head { return head }, func() { b.save(p, h, write, began) }, func(err error) {
 		b.failed(err)
-		b.step(remind.Saved{Page: p, Err: err, Fenced: errors.Is(err, hold.ErrFenced)})
+		b.step(buckets.SaveResult{Page: p, Err: err, Fenced: errors.Is(err, hold.ErrFenced)})
 	})
 }
 
@@ -262,7 +262,7 @@ func (b *bucket) attempt(h *hold.Hold, began time.Duration, carryOut func(), hea
 }
 
 // fire delivers a reminder: it may get lost, be slow, be refused, or its acknowledgement be lost.
-func (b *bucket) fire(f remind.Fire) {
+func (b *bucket) fire(f buckets.Deliver) {
 	w := b.of.w
 	c := w.clientOf(f.Reminder.Key)
 	c.begun(b, f)
@@ -271,10 +271,10 @@ func (b *bucket) fire(f remind.Fire) {
 			if failure != "" {
 				w.Counts.Unacknowledged++
 			}
-			b.step(remind.Delivered{Fire: f.ID, Failure: failure})
+			b.step(buckets.Delivered{ID: f.ID, Failure: failure})
 		}
 	}
-	b.later(ackTimeout, func() { b.step(remind.Delivered{Fire: f.ID, Failure: "no answer in time"}) })
+	b.later(ackTimeout, func() { b.step(buckets.Delivered{ID: f.ID, Failure: "no answer in time"}) })
 	way, back := time.Millisecond+w.upTo(10*time.Millisecond), time.Millisecond+w.upTo(10*time.Millisecond)
 	switch {
 	case w.chance(0.05):

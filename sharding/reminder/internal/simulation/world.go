@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/membership/singleton"
 	"github.com/quorate/quorate/sharding/epoch"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state/memory"
 	world "github.com/quorate/quorate/simulation"
 )
@@ -56,8 +56,8 @@ const (
 )
 
 // settings of the buckets.
-func settings() remind.Config {
-	return remind.Config{
+func settings() buckets.Config {
+	return buckets.Config{
 		Pages: pages, InFlight: inFlight, RetryMin: 200 * time.Millisecond, RetryMax: 3 * time.Second,
 		ReopenMin: 200 * time.Millisecond, ReopenMax: 3 * time.Second,
 	}
@@ -74,7 +74,7 @@ type World struct {
 	n       uint64 // The version of the map of homes.
 	storage *storage
 	calm    bool // The faults are over.
-	calls   map[uint64]func(remind.Answer)
+	calls   map[uint64]func(buckets.Answer)
 	asked   uint64
 	clients []*client
 	Counts  Counts
@@ -92,7 +92,7 @@ func New(opt Options, set ...func(*world.Options)) *World {
 	for _, f := range set {
 		f(&base)
 	}
-	w := &World{World: world.New(base), opt: opt, calls: map[uint64]func(remind.Answer){}}
+	w := &World{World: world.New(base), opt: opt, calls: map[uint64]func(buckets.Answer){}}
 	w.rand = w.Source(61)
 	w.storage = &storage{w: w, records: memory.New()}
 	for i := range opt.Nodes {
@@ -138,7 +138,7 @@ func (w *World) plan(b int) {
 		if of := n.buckets[b]; of != nil && n.hosts[b] == h.epoch {
 			w.Log("bucket %d closes on node %d", b, n.i)
 			of.closing = true
-			of.step(remind.Close{})
+			of.step(buckets.Close{})
 		}
 	})
 	w.After(time.Second+w.upTo(3*time.Second), func() {

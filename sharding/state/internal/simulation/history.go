@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// History is what clients have asked of one record, and heard. Changes have texts of their own, and the
-// state is the list of them. It is safe for concurrent use.
+// History is what clients have asked for on one record, and were answered. Each change has a text of its own, and the
+// state is the list of the texts. A History is safe for concurrent use.
 type History struct {
 	mu    sync.Mutex
 	clock int // Counts beginnings and ends. Guarded by mu, as all below.
@@ -101,7 +101,7 @@ func (h *History) Check(final []string) error {
 	return nil
 }
 
-// Content returns the state that a record stands for: a list in JSON, and an event for each change after it.
+// Content returns the state in a record: a list in JSON, and an event for each change after it.
 func Content(r store.Record) ([]string, error) {
 	var state []string
 	if r.Snapshot.Form > 0 {

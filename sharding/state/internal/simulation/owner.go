@@ -14,25 +14,25 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// A node and its instances. A node hosts what it has heard that it hosts; the first wish for a record
-// starts an instance, which claims the record, handles one wish after the other, and saves before it
-// acknowledges. Half of the records are saved as a whole, the others as events.
+// A node and its instances. A node hosts the records that it was told of. The first operation on a record starts an
+// instance, which claims the record, handles one operation after the other, and saves a change before it acknowledges
+// it. Half of the records are saved as snapshots, the others as events.
 
 const (
 	callTimeout   = 2 * time.Second
-	callsMost     = 2
+	maxCalls      = 2
 	batch         = 4
 	snapshotEvery = 5
-	waiting       = 20 // Wishes that wait for one instance.
+	maxWaiting    = 20 // Operations that wait for one instance.
 )
 
-// limits say how long an instance tries.
+// limits say for how long an instance repeats calls.
 func limits() hold.Config {
 	return hold.Config{Limit: 8 * time.Second, Pause: 50 * time.Millisecond, PauseMost: time.Second}
 }
 
-// wish is what a client asks for: a change, or the state.
-type wish struct {
+// operation is what a client asks for: a change or, to read, the state.
+type operation struct {
 	record int
 	text   string
 	read   bool
@@ -40,20 +40,20 @@ type wish struct {
 
 // node may host records.
 type node struct {
-	w         *World
-	i         int
-	life      int           // Rises with each crash: what was under way before means nothing.
-	calls     int           // How many calls of a kind are under way at one time.
-	frozen    time.Duration // Nothing happens here until then.
-	hosts     map[int]epoch.Epoch
-	instances map[int]*instance
-	started   uint64 // The number of the last instance.
-	loads     *line
-	saves     *line
+	w           *World
+	i           int
+	incarnation int           // Rises with each crash: what was under way before is ignored.
+	calls       int           // How many calls of a kind are under way at one time.
+	frozen      time.Duration // Nothing happens here until then.
+	hosts       map[int]epoch.Epoch
+	instances   map[int]*instance
+	started     uint64 // The number of the last instance.
+	loads       *callQueue
+	saves       *callQueue
 }
 
-// line makes the calls of one kind.
-type line struct {
+// callQueue makes the calls of one kind.
+type callQueue struct {
 	queue   *hold.Queue[*request]
 	running int
 	call    func(n *node, batch []*request)
@@ -69,30 +69,30 @@ type request struct {
 
 // instance is one instance of an entity.
 type instance struct {
-	of     *node
-	record int
-	hold   *hold.Hold
-	state  []string
-	since  int // Events after the last snapshot.
-	wishes []wish
-	busy   bool // A wish, or the claim, is under way.
-	over   bool
+	of         *node
+	record     int
+	hold       *hold.Hold
+	state      []string
+	since      int // Events after the last snapshot.
+	operations []operation
+	busy       bool // An operation, or the claim, is under way.
+	over       bool
 }
 
 func newNode(w *World, i int) *node {
-	n := &node{w: w, i: i, calls: 1 + i%callsMost, hosts: map[int]epoch.Epoch{}, instances: map[int]*instance{}}
-	n.loads = &line{queue: hold.NewQueue[*request](batch), call: (*node).load}
-	n.saves = &line{queue: hold.NewQueue[*request](batch), call: (*node).save}
+	n := &node{w: w, i: i, calls: 1 + i%maxCalls, hosts: map[int]epoch.Epoch{}, instances: map[int]*instance{}}
+	n.loads = &callQueue{queue: hold.NewQueue[*request](batch), call: (*node).load}
+	n.saves = &callQueue{queue: hold.NewQueue[*request](batch), call: (*node).save}
 	return n
 }
 
-// do has something happen on the node, when it is not frozen, and not if it has crashed meanwhile.
+// do calls f as soon as the node is not frozen, but not if it crashes before.
 func (n *node) do(f func(n *node)) {
-	life := n.life
+	life := n.incarnation
 	var try func()
 	try = func() {
 		switch wait := n.frozen - n.w.Now(); {
-		case n.life != life:
+		case n.incarnation != life:
 		case wait > 0:
 			n.w.After(wait, try)
 		default:
@@ -111,9 +111,9 @@ func (n *node) freeze(d time.Duration) {
 // is another node.
 func (n *node) crash() {
 	n.w.Log("node %d crashes", n.i)
-	life := n.life + 1
+	life := n.incarnation + 1
 	*n = *newNode(n.w, n.i)
-	n.life = life
+	n.incarnation = life
 	for r, h := range n.w.homes {
 		if h.node == n.i {
 			n.w.move(r)
@@ -138,33 +138,33 @@ func (n *node) release(r int, e epoch.Epoch) {
 	}
 }
 
-// take gives a wish to the instance of its record, which it starts if there is none.
-func (n *node) take(wish wish) {
-	e, hosted := n.hosts[wish.record]
+// serve gives an operation to the instance of its record, which it starts if there is none.
+func (n *node) serve(op operation) {
+	e, hosted := n.hosts[op.record]
 	if !hosted {
 		return
 	}
-	i := n.instances[wish.record]
+	i := n.instances[op.record]
 	if i == nil {
 		n.started++
 		owner := store.Owner{Epoch: e, Instance: n.started}
-		i = &instance{of: n, record: wish.record, hold: hold.NewHold(limits(), key(wish.record), owner), busy: true}
-		n.instances[wish.record] = i
+		i = &instance{of: n, record: op.record, hold: hold.NewHold(limits(), key(op.record), owner), busy: true}
+		n.instances[op.record] = i
 		n.request(n.loads, &request{claim: i.hold.Claim(), to: i, since: n.w.Now()})
 	}
-	if len(i.wishes) < waiting {
-		i.wishes = append(i.wishes, wish)
+	if len(i.operations) < maxWaiting {
+		i.operations = append(i.operations, op)
 	}
 	i.next()
 }
 
-// request has an attempt made as soon as a call may begin.
-func (n *node) request(l *line, r *request) {
+// request has an attempt made in one of the next calls.
+func (n *node) request(l *callQueue, r *request) {
 	l.queue.Put(key(r.to.record), r.to.hold.Attempts(), r)
 	n.call(l)
 }
 
-func (n *node) call(l *line) {
+func (n *node) call(l *callQueue) {
 	for l.running < n.calls {
 		batch := l.queue.Next()
 		if len(batch) == 0 {
@@ -200,7 +200,7 @@ func (n *node) save(batch []*request) {
 }
 
 // await makes a call, and tells each request its answer, or that there was none in time.
-func (n *node) await(l *line, batch []*request, carryOut func(int), told func(int, *request)) {
+func (n *node) await(l *callQueue, batch []*request, carryOut func(int), told func(int, *request)) {
 	answered := false
 	finish := func(ok bool) func(*node) {
 		return func(n *node) {
@@ -222,9 +222,9 @@ func (n *node) await(l *line, batch []*request, carryOut func(int), told func(in
 		}
 	}
 	n.w.storage.carry(len(batch), carryOut, func(ok bool) { n.do(finish(ok)) })
-	life := n.life
+	life := n.incarnation
 	n.w.After(callTimeout, func() {
-		if n.life == life {
+		if n.incarnation == life {
 			n.do(finish(false))
 		}
 	})
@@ -251,9 +251,9 @@ func (i *instance) saved(head store.Head) {
 	}
 	w := i.of.w
 	w.Counts.Acknowledged++
-	w.History[i.record].Acknowledge(i.wishes[0].text)
-	i.wishes, i.busy = i.wishes[1:], false
-	w.storage.own(key(i.record), i.hold.Owner(), i.state)
+	w.History[i.record].Acknowledge(i.operations[0].text)
+	i.operations, i.busy = i.operations[1:], false
+	w.storage.checkMemory(key(i.record), i.hold.Owner(), i.state)
 	if w.rand.IntN(30) == 0 { // It was idle for long.
 		i.end()
 		return
@@ -262,7 +262,7 @@ func (i *instance) saved(head store.Head) {
 }
 
 // unanswered goes on after a call that has had no answer.
-func (i *instance) unanswered(l *line, r *request) {
+func (i *instance) unanswered(l *callQueue, r *request) {
 	n := i.of
 	step := i.hold.Unanswered(n.w.Now() - r.since)
 	if n.w.chance(0.2) { // Its context has ended, while the call may still come to the store.
@@ -273,9 +273,9 @@ func (i *instance) unanswered(l *line, r *request) {
 		i.fail(step.Err)
 		return
 	}
-	life := n.life
+	life := n.incarnation
 	n.w.After(step.Again, func() {
-		if n.life == life {
+		if n.incarnation == life {
 			n.do(func(n *node) {
 				if !i.over {
 					n.request(l, r)
@@ -285,35 +285,35 @@ func (i *instance) unanswered(l *line, r *request) {
 	})
 }
 
-// next begins the next wish.
+// next begins the next operation.
 func (i *instance) next() {
 	w := i.of.w
-	for !i.over && !i.busy && len(i.wishes) > 0 {
-		wish := i.wishes[0]
-		if wish.read {
+	for !i.over && !i.busy && len(i.operations) > 0 {
+		op := i.operations[0]
+		if op.read {
 			w.History[i.record].Read(i.state)
-			w.storage.own(key(i.record), i.hold.Owner(), i.state)
-			i.wishes = i.wishes[1:]
+			w.storage.checkMemory(key(i.record), i.hold.Owner(), i.state)
+			i.operations = i.operations[1:]
 			continue
 		}
 		i.busy = true
-		i.state = append(slices.Clone(i.state), wish.text)
-		i.of.request(i.of.saves, &request{write: i.change(wish), to: i, since: w.Now()})
+		i.state = append(slices.Clone(i.state), op.text)
+		i.of.request(i.of.saves, &request{write: i.change(op), to: i, since: w.Now()})
 	}
 }
 
-// change returns the write for a wish that the state has taken in.
-func (i *instance) change(wish wish) store.Write {
+// change returns the write for a change that the state has now.
+func (i *instance) change(op operation) store.Write {
 	if i.record%2 == 0 && i.since+1 < snapshotEvery {
 		i.since++
-		return i.hold.Save(0, store.Value{}, []store.Value{{Form: 1, Bytes: []byte(wish.text)}})
+		return i.hold.Save(0, store.Value{}, []store.Value{{Form: 1, Bytes: []byte(op.text)}})
 	}
 	i.since = 0
 	b, _ := json.Marshal(i.state) // A list of texts.
 	return i.hold.Save(1, store.Value{Form: 1, Bytes: b}, nil)
 }
 
-// fail ends an instance whose record is lost to it. The next wish starts another.
+// fail ends an instance whose hold has ended. The next operation starts another one.
 func (i *instance) fail(why error) {
 	c := &i.of.w.Counts
 	switch {
@@ -327,10 +327,10 @@ func (i *instance) fail(why error) {
 	i.end()
 }
 
-// end ends an instance. The wishes that wait are answered by nobody.
+// end ends an instance. The operations that wait are not answered.
 func (i *instance) end() {
 	i.over = true
-	i.of.w.Counts.Refused += len(i.wishes)
+	i.of.w.Counts.Refused += len(i.operations)
 	if i.of.instances[i.record] == i {
 		delete(i.of.instances, i.record)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// storage is the store, and what happens to calls of it on their way.
+// storage is the store, with the delays and failures of calls.
 type storage struct {
 	w       *World
 	records *memory.Store
@@ -22,13 +22,13 @@ type storage struct {
 	until   time.Duration             // The store is down until then.
 }
 
-// fail takes the store down for a time.
-func (s *storage) fail(d time.Duration) {
+// takeDown takes the store down for a time.
+func (s *storage) takeDown(d time.Duration) {
 	s.until = max(s.until, s.w.Now()+d)
 	s.w.Log("the store is down for %v", d)
 }
 
-// read returns a record as it is. The claim of nobody changes no owner.
+// read returns a record as it is: the claim has no owner, and changes none.
 func (s *storage) read(k store.Key) store.Record {
 	records, _ := s.records.Load(context.Background(), []store.Claim{{Key: k}})
 	return records[0]
@@ -63,8 +63,8 @@ func (s *storage) save(writes []store.Write) []store.Head {
 	return heads
 }
 
-// carry takes a call to the store and back: carryOut is called with how many of the requests take
-// effect, and answer, unless the call has no answer, when it is back.
+// carry makes a call after a delay: it calls carryOut with how many of the requests take effect and, after another
+// delay, answer, which tells whether the call has succeeded. Some calls are lost on the way.
 func (s *storage) carry(requests int, carryOut func(n int), answer func(ok bool)) {
 	w := s.w
 	w.Counts.Calls++
@@ -96,8 +96,8 @@ func (s *storage) carry(requests int, carryOut func(n int), answer func(ok bool)
 	})
 }
 
-// own compares what the owner of a record has in memory with what the store has.
-func (s *storage) own(k store.Key, owner store.Owner, state []string) {
+// checkMemory checks that the owner of a record has in memory what the store has.
+func (s *storage) checkMemory(k store.Key, owner store.Owner, state []string) {
 	if s.claimed[k] != owner {
 		return // It was replaced, and does not know it (docs/state.md, "may answer with an old state; it cannot change it.").
 	}

@@ -16,19 +16,18 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// The world: nodes that may host records, in owner.go; who hosts which by which epoch; the store, in
-// storage.go; clients. First the options and the world, then the homes and what happens to them, the
-// clients, and the end of a run.
+// The world: which node hosts which record by which epoch, and the clients; nodes are in owner.go, the store in
+// storage.go. First the options and the world, then homes and faults, clients, and the end of a run.
 
 // Options say what a world is like.
 type Options struct {
 	Seed     uint64
 	Nodes    int
 	Records  int
-	Duration time.Duration // How long faults strike.
+	Duration time.Duration // For how long faults are injected.
 }
 
-// Counts sum up a run, so that a test can see that it was not an idle one.
+// Counts are what has happened in a run, so that a test can see that it was not idle.
 type Counts struct {
 	Acknowledged, Refused, Fenced, Unanswered int // Changes, and why instances ended.
 	Repeated                                  int // Writes that a second attempt found to be there.
@@ -37,7 +36,7 @@ type Counts struct {
 	Moves, Freezes, Crashes, Outages          int
 }
 
-// World is owners over a store.
+// World is a world of owners over a store.
 type World struct {
 	*world.World
 
@@ -53,7 +52,7 @@ type World struct {
 	Counts  Counts
 }
 
-// home is where a record lives by the map. Nodes hear of it late.
+// home is the node that is to host a record. Nodes are told late.
 type home struct {
 	node  int
 	epoch epoch.Epoch
@@ -66,9 +65,9 @@ const KindName = "simulated"
 const Nodes = 4
 
 const (
-	recovery = 60 * time.Second       // After the faults the rightful owners have so long to write.
-	every    = 400 * time.Millisecond // Between two wishes of the client of a record.
-	heardMax = 5 * time.Second        // Until a node hears that it is, or is not, a home.
+	recovery = 60 * time.Second       // The time after the faults in which the rightful owners have to write.
+	every    = 400 * time.Millisecond // The mean time between two operations of the client of a record.
+	heardMax = 5 * time.Second        // The longest time until a node is told that it is, or is no longer, a home.
 )
 
 // New returns a world that has not begun.
@@ -89,7 +88,7 @@ func New(opt Options, set ...func(*world.Options)) *World {
 		w.move(r)
 		w.client(r)
 	}
-	w.trouble()
+	w.injectFaults()
 	return w
 }
 
@@ -101,7 +100,7 @@ func (w *World) chance(p float64) bool { return !w.calm && w.rand.Float64() < p 
 // upTo draws a time.
 func (w *World) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
 
-// move gives a record a new home. The old one hears of it some time, the new one too.
+// move gives a record a new home. The old one and the new one are told later, each at a time of its own.
 func (w *World) move(r int) {
 	w.n++
 	old := w.homes[r]
@@ -115,8 +114,8 @@ func (w *World) move(r int) {
 	w.After(heard, func() { w.nodes[h.node].do(func(n *node) { n.host(r, h.epoch) }) })
 }
 
-// trouble lets faults strike until the time is over.
-func (w *World) trouble() {
+// injectFaults injects faults until their time has passed.
+func (w *World) injectFaults() {
 	w.After(w.upTo(2*time.Second), func() {
 		if w.Now() > w.opt.Duration {
 			w.recover()
@@ -135,13 +134,13 @@ func (w *World) trouble() {
 			n.crash()
 		case 4:
 			w.Counts.Outages++
-			w.storage.fail(w.upTo(20 * time.Second))
+			w.storage.takeDown(w.upTo(20 * time.Second))
 		}
-		w.trouble()
+		w.injectFaults()
 	})
 }
 
-// recover ends the faults. What was delayed before comes all the same.
+// recover ends the faults. Calls that were delayed before still come.
 func (w *World) recover() {
 	w.calm = true
 	w.storage.until = 0
@@ -150,7 +149,7 @@ func (w *World) recover() {
 	}
 }
 
-// client asks the home of a record for something, now and then one that is no home any more.
+// client makes an operation on a record, at its home or, now and then, at another node, and the next one later.
 func (w *World) client(r int) {
 	w.After(every/2+w.upTo(every), func() {
 		to := w.homes[r].node
@@ -158,16 +157,16 @@ func (w *World) client(r int) {
 			to = w.rand.IntN(len(w.nodes))
 		}
 		w.asked++
-		wish := wish{record: r, text: fmt.Sprintf("c%d", w.asked), read: w.rand.IntN(4) == 0}
-		if !wish.read {
-			w.History[r].Ask(wish.text)
+		op := operation{record: r, text: fmt.Sprintf("c%d", w.asked), read: w.rand.IntN(4) == 0}
+		if !op.read {
+			w.History[r].Ask(op.text)
 		}
-		w.nodes[to].do(func(n *node) { n.take(wish) })
+		w.nodes[to].do(func(n *node) { n.serve(op) })
 		w.client(r)
 	})
 }
 
-// Finish runs the world to its end, and compares what the store has with what clients have heard.
+// Finish runs the world to its end, and compares what the store has with what clients were answered.
 func (w *World) Finish() error {
 	if err := w.Run(w.opt.Duration + recovery); err != nil {
 		return err

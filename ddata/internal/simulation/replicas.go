@@ -17,17 +17,17 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Replicas in a world of somebody else's, beside real membership: NewReplicas adds them to the world, Component
-// builds that of a node. Local, Read and Update are what a program on a node does, as the calls of package ddata do
-// it on a node that holds all keys; their ends are reported to functions, in the step in which the machine says so.
+// Replicas in a world of another package, beside real membership: [NewReplicas] adds them to the world, and
+// [Replicas.Component] builds the component of a node. Local, Read and Update do what the calls of package ddata do on
+// a node that holds all keys. When one ends, it calls a function, in the step in which the machine ends the operation.
 
-// ErrAway says that a node is not, or not yet, a replica that holds the key.
+// ErrAway is returned at a node that has no replica with the key, or not yet.
 var ErrAway = errors.New("the node holds no replica of the key")
 
 // Replicas are the replicas of one group of keys, of which every node holds one, on the disk of its address.
 type Replicas struct {
 	world  *world.World
-	stores *Cluster // Of which only the disks are used.
+	stores *Cluster // Only its disks are used.
 	nodes  map[gossip.NodeID]*node
 	calls  map[protocol.OpID]*waiting
 	last   protocol.OpID
@@ -64,12 +64,12 @@ func (r *Replicas) Component(env world.Env) machine.Component {
 		Self: env.Self, Groups: []protocol.Group{group}, Timing: timing, Bounds: protocol.DefaultBounds(), Rand: env.Rand, Standing: true,
 	})
 	r.nodes[env.Self] = n
-	// Without a codec: trees of values that are equal have other shapes when they were decoded, which a world takes for a
-	// defect.
+	// There is no codec: a decoded value may be equal to the one that was encoded and have a tree of another shape,
+	// which the world would take for a defect.
 	return machine.Component{Name: protocol.ComponentName, Service: protocol.Service, Machine: n.machine}
 }
 
-// carry hands the ends of operations to those who wait.
+// carry ends the operations of which the machine says so.
 func (r *Replicas) carry(n *world.Node, _ *machine.Component, e machine.Effect) bool {
 	switch e := e.(type) {
 	case protocol.Done:
@@ -77,14 +77,14 @@ func (r *Replicas) carry(n *world.Node, _ *machine.Component, e machine.Effect) 
 			delete(r.calls, e.Op)
 			of.done(e)
 		}
-	case protocol.Borrowed, protocol.Routed, protocol.Notify, protocol.Wiped, protocol.Alarm, protocol.WentOn:
+	case protocol.FetchResult, protocol.Routed, protocol.KeysChanged, protocol.DroppedAll, protocol.Alarm, protocol.ContinuedWithoutMajority:
 	default:
 		return false
 	}
 	return true
 }
 
-// observe ends the operations of a node that has ended, and decides what became of its last write.
+// observe ends the operations of a node that has ended, and decides whether its last write is on its disk.
 func (r *Replicas) observe(o world.Observation) {
 	d := r.stores.disk(o.Node.ID().Address)
 	switch e := o.Event.(type) {
@@ -110,7 +110,7 @@ func (r *Replicas) begin(n *world.Node, done func(protocol.Done)) protocol.OpID 
 	return r.last
 }
 
-// Ready reports whether a node counts as a replica, having taken over what the others hold.
+// Ready reports whether the replica of a node counts: it has taken in what the others hold.
 func (r *Replicas) Ready(n *world.Node) bool { return r.nodes[n.ID()].machine.Route(0).Counts }
 
 // Local returns what a node holds of a key, nil for nothing, or [ErrAway].
@@ -126,7 +126,7 @@ func (r *Replicas) Local(n *world.Node, key string) (any, error) {
 	return valueOf(&e), nil
 }
 
-// Of how many replicas a read waits for the answers.
+// How many replicas a read asks.
 const (
 	One = iota
 	Majority
@@ -135,7 +135,7 @@ const (
 
 // Read reads a key from one replica, a majority or all.
 func (r *Replicas) Read(n *world.Node, key string, of int, limit time.Duration, done func(value any, err error)) {
-	level := [...]protocol.Level{{Strength: protocol.Count, N: 1}, majority(), {Strength: protocol.All}}[of]
+	level := [...]protocol.Level{{Name: protocol.Count, N: 1}, majority(), {Name: protocol.All}}[of]
 	op := r.begin(n, func(d protocol.Done) {
 		if d.Verdict != protocol.Confirmed {
 			done(nil, unconfirmed(d))

@@ -11,11 +11,10 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// A message that is larger than the transport takes travels as a parcel: it is cut into parts
-// (Cut), which the receiver joins (Joiner). The transport delivers what a sender sends in
-// order, but parts may be missing where a session broke, and the parcels of several
-// goroutines may be mixed. A parcel with a fault is dropped: whoever waits for the message
-// asks again.
+// A message that is larger than the transport takes is cut into parts ([Cut]), which the receiver joins ([Joiner]). The
+// transport delivers what a sender sends in order, but parts may be missing where a session broke, and the parts of
+// messages of several goroutines may alternate. If a part is missing or wrong, the message is dropped: whoever waits
+// for it asks again.
 
 // The fields of a part, which is field [envelopePart] of its frame.
 const (
@@ -29,19 +28,19 @@ const (
 // tag and length of the frame's field, and the four fields with their numbers.
 const partOverhead = 1 + 5 + 11 + 6 + 6 + 6
 
-// LimitMin is the least limit that [Cut] keeps to.
-const LimitMin = 2 * partOverhead
+// MinLimit is the smallest limit that [Cut] observes.
+const MinLimit = 2 * partOverhead
 
-// Cut returns the frames in which a message travels: itself if it has at most limit bytes, otherwise parts of at most
-// limit bytes. The id tells the parcels of one sender to one receiver apart, and must not come again as long as parts
-// of the parcel can be on their way. The frames are the caller's, except for the message itself.
+// Cut returns the frames in which a message is sent: the message itself if it has at most limit bytes, otherwise its
+// parts, of at most limit bytes each. By the id the receiver tells the messages of one sender apart: it must not be
+// used again as long as a part with it can be on its way. The frames are the caller's, except for the message itself.
 func Cut(id uint64, message []byte, limit int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		if len(message) <= limit {
 			yield(message)
 			return
 		}
-		room := max(limit, LimitMin) - partOverhead
+		room := max(limit, MinLimit) - partOverhead
 		count := (len(message) + room - 1) / room
 		index := 0
 		for piece := range slices.Chunk(message, room) {
@@ -53,7 +52,7 @@ func Cut(id uint64, message []byte, limit int) iter.Seq[[]byte] {
 	}
 }
 
-// part is one part of a parcel.
+// part is one part of a message.
 type part struct {
 	id, index, count uint64
 	bytes            []byte
@@ -96,7 +95,7 @@ func decodePart(frame []byte) (p part, ok bool) {
 		case partBytes*tagStep + asBytes:
 			p.bytes = data
 		default:
-			if other(before, partBytes) != nil {
+			if unknownField(before, partBytes) != nil {
 				return p, false
 			}
 		}
@@ -104,25 +103,24 @@ func decodePart(frame []byte) (p part, ok bool) {
 	return p, p.index < p.count && len(p.bytes) > 0
 }
 
-// Drop says why a parcel was dropped.
+// Drop says why a message that came in parts was dropped.
 type Drop uint8
 
 // The reasons.
 const (
-	// DropMalformed: a frame began as a part and was none.
+	// DropMalformed: a frame begins as a part, and is none.
 	DropMalformed Drop = iota
 	// DropLost: a part is missing.
 	DropLost
-	// DropDoubled: a part came again, or too late.
+	// DropDoubled: a part came again, or out of order.
 	DropDoubled
-	// DropChanged: the parts say that there are different numbers of them.
+	// DropChanged: two parts give different numbers of parts.
 	DropChanged
-	// DropLarge: the parcel has more bytes than a joiner takes.
+	// DropLarge: the message has more bytes than a joiner takes.
 	DropLarge
-	// DropCrowded: too many parcels were open, or too large ones together, and this one was
-	// the oldest.
+	// DropCrowded: too many messages were incomplete, or too large ones together, and this one was the oldest.
 	DropCrowded
-	// DropBroken: the session ended before the parcel did.
+	// DropBroken: the session ended before all parts had come.
 	DropBroken
 	drops
 )
@@ -149,14 +147,14 @@ func (d Drop) String() string {
 	return "none"
 }
 
-// Drops counts the parcels that joiners have dropped. It may be shared by many, and used by
-// several goroutines at once. The zero value is ready for use.
+// Drops counts the messages that joiners have dropped. It may be shared by joiners, and used by several goroutines at
+// once. The zero value is ready for use.
 type Drops struct{ counts [drops]atomic.Uint64 }
 
-// Of returns how many parcels were dropped for a reason.
+// Of returns how many messages were dropped for a reason.
 func (d *Drops) Of(why Drop) uint64 { return d.counts[why].Load() }
 
-// Total returns how many parcels were dropped.
+// Total returns how many messages were dropped.
 func (d *Drops) Total() uint64 {
 	total := uint64(0)
 	for i := range d.counts {
@@ -165,33 +163,32 @@ func (d *Drops) Total() uint64 {
 	return total
 }
 
-// openMax is how many parcels of one sender are joined at a time.
-const openMax = 4
+// maxOpen is how many messages of one sender are joined at a time.
+const maxOpen = 4
 
-// Joiner joins the parcels of one sender. Its memory grows with the bytes that have come, not
-// with what they announce. It is for one goroutine at a time.
+// Joiner joins the parts of the messages of one sender. Its memory grows with the bytes that have come, and not with
+// the sizes that they announce. It is for one goroutine at a time.
 type Joiner struct {
 	limit int
 	drops *Drops
-	open  []*parcel // The oldest first.
-	size  int       // The bytes of all open parcels.
+	open  []*partialMessage // The oldest first.
+	size  int               // The bytes of all open messages.
 
-	// passed are parcels that were dropped last, whose further parts are passed over, so that
-	// a parcel counts once.
-	passed [openMax]uint64
-	turn   int // Where the next one goes in passed.
-	full   int // How many are in passed.
+	// dropped are the ids of the messages that were dropped last: their further parts are skipped, so that a message is
+	// counted once. It is a ring.
+	dropped      [maxOpen]uint64
+	nextDropped  int // Where the next id goes in dropped.
+	droppedCount int // How many ids are in dropped.
 }
 
-// parcel is what has come of a parcel.
-type parcel struct {
+// partialMessage is a message of which not all parts have come.
+type partialMessage struct {
 	id          uint64
-	next, count uint64
+	next, count uint64 // The index of the part that has to come next, and the number of parts.
 	bytes       []byte
 }
 
-// NewJoiner returns a joiner that holds at most so many bytes of parcels, and counts those
-// that it drops.
+// NewJoiner returns a joiner that holds at most maxBytes of incomplete messages, and counts those that it drops.
 func NewJoiner(maxBytes int, count *Drops) *Joiner { return &Joiner{limit: maxBytes, drops: count} }
 
 // Add takes in a frame. It returns a message if the frame is one, or completes one; the
@@ -205,31 +202,31 @@ func (j *Joiner) Add(frame []byte) []byte {
 		j.drops.counts[DropMalformed].Add(1)
 		return nil
 	}
-	at := slices.IndexFunc(j.open, func(o *parcel) bool { return o.id == p.id })
+	at := slices.IndexFunc(j.open, func(o *partialMessage) bool { return o.id == p.id })
 	if p.index == 0 {
-		// A parcel that begins again is whole again.
+		// A message that begins again can still become complete.
 		if at >= 0 {
 			j.drop(at, DropDoubled)
 		}
 		at = j.begin(p)
 	}
 	if at < 0 {
-		j.stray(p.id)
+		j.dropRest(p.id)
 		return nil
 	}
 	return j.add(at, p)
 }
 
-// begin opens a parcel and returns its place.
+// begin opens a message and returns its index in open.
 func (j *Joiner) begin(p part) int {
-	if len(j.open) == openMax {
+	if len(j.open) == maxOpen {
 		j.drop(0, DropCrowded)
 	}
-	j.open = append(j.open, &parcel{id: p.id, count: p.count})
+	j.open = append(j.open, &partialMessage{id: p.id, count: p.count})
 	return len(j.open) - 1
 }
 
-// add adds a part to an open parcel, and returns the message if it is complete.
+// add adds a part to an open message, and returns the bytes of that if it is complete.
 func (j *Joiner) add(at int, p part) []byte {
 	o := j.open[at]
 	switch {
@@ -262,25 +259,25 @@ func (j *Joiner) add(at int, p part) []byte {
 	return o.bytes
 }
 
-// stray counts a parcel of which the beginning has not come.
-func (j *Joiner) stray(id uint64) {
-	if !slices.Contains(j.passed[:j.full], id) {
+// dropRest counts a message of which the first part has not come, unless it was counted.
+func (j *Joiner) dropRest(id uint64) {
+	if !slices.Contains(j.dropped[:j.droppedCount], id) {
 		j.drops.counts[DropLost].Add(1)
-		j.pass(id)
+		j.remember(id)
 	}
 }
 
-// drop drops an open parcel.
+// drop drops an open message.
 func (j *Joiner) drop(at int, why Drop) {
 	j.drops.counts[why].Add(1)
-	j.pass(j.open[at].id)
+	j.remember(j.open[at].id)
 	j.close(at)
 }
 
-func (j *Joiner) pass(id uint64) {
-	j.passed[j.turn] = id
-	j.turn = (j.turn + 1) % len(j.passed)
-	j.full = min(j.full+1, len(j.passed))
+func (j *Joiner) remember(id uint64) {
+	j.dropped[j.nextDropped] = id
+	j.nextDropped = (j.nextDropped + 1) % len(j.dropped)
+	j.droppedCount = min(j.droppedCount+1, len(j.dropped))
 }
 
 func (j *Joiner) close(at int) {
@@ -288,14 +285,13 @@ func (j *Joiner) close(at int) {
 	j.open = slices.Delete(j.open, at, at+1)
 }
 
-// Break drops all open parcels: the session of the sender has ended, and what it sends next
-// comes by another.
+// Break drops all open messages: the session of the sender has ended, and what it sends next comes by another one.
 func (j *Joiner) Break() {
 	for len(j.open) > 0 {
 		j.drop(0, DropBroken)
 	}
-	j.turn, j.full = 0, 0
+	j.nextDropped, j.droppedCount = 0, 0
 }
 
-// Size returns how many bytes of open parcels the joiner holds.
+// Size returns how many bytes of open messages the joiner holds.
 func (j *Joiner) Size() int { return j.size }

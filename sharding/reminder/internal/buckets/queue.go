@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"container/heap"
@@ -20,16 +20,16 @@ type entry struct {
 	queue *queue // The one that it is in; nil for none.
 	place int    // In that queue.
 
-	busy     bool // A delivery is under way, or waits for a save.
-	replaced bool // What takes its place, or its end, waits for a save; or its page has failed.
+	busy     bool // A delivery is under way, or was acknowledged and is to be saved.
+	replaced bool // A change that replaces or ends it is to be saved; or its page has failed.
 
-	attempts int             // Deliveries that were not acknowledged.
-	again    machine.Instant // After such a one: not before that.
-	failure  string          // Why the last one was not.
+	attempts  int             // Deliveries that were not acknowledged.
+	notBefore machine.Instant // When the delivery may be repeated.
+	failure   string          // Why the last of them was not.
 }
 
-// queue has entries in the order of a time: reminders that wait for theirs, by the wall clock, or
-// repetitions, by the monotonic one.
+// queue has entries in the order of a time: that of reminders, by the wall clock, or that of repetitions, by the
+// monotonic clock.
 type queue struct {
 	all  []*entry
 	time func(*entry) int64
@@ -82,8 +82,8 @@ func (q *queue) first() *entry {
 	return q.all[0]
 }
 
-// leave takes the entry out of its queue, if it is in one.
-func (e *entry) leave() {
+// dequeue takes the entry out of its queue, if it is in one.
+func (e *entry) dequeue() {
 	if e.queue != nil {
 		heap.Remove(e.queue, e.place)
 	}

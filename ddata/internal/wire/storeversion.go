@@ -10,23 +10,23 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// How old stores are: the message about one that is older than it was, and what a durable
-// replica remembers of the stores of others.
+// The tables of the message about a store that is older than others remember, and of what a durable replica remembers
+// of the stores of others.
 
-func aged(m *protocol.Aged, c *wire.Codec) {
+func olderStore(m *protocol.OlderStore, c *wire.Codec) {
 	wire.Fixed(c, 1, &m.Of)
 	wire.Uint(c, 2, &m.Written, math.MaxUint64)
 }
 
-func shown(m *protocol.Shown, c *wire.Codec) {
+func storeVersion(m *protocol.StoreVersion, c *wire.Codec) {
 	wire.Fixed(c, 1, &m.ID)
 	wire.Fixed(c, 2, &m.UID)
 	wire.Uint(c, 3, &m.Written, math.MaxUint64)
 	wire.Uint(c, 4, &m.Before, math.MaxUint64)
 }
 
-// checkShown refuses what is remembered of stores unless it is sorted by id, of each once.
-func checkShown(all []protocol.Shown) error {
+// checkStoreVersions refuses versions of stores that are not sorted by id, each id once.
+func checkStoreVersions(all []protocol.StoreVersion) error {
 	last := protocol.ReplicaID(0)
 	for _, s := range all {
 		if s.ID <= last {

@@ -9,34 +9,34 @@ import (
 	"github.com/quorate/quorate/machine/component"
 )
 
-// rosterService is where a roster is fed by the world. No message travels there.
-const rosterService = component.ServiceFirstFree
+// membershipService is the service at which the world gives inputs to a membership. No message has it.
+const membershipService = component.ServiceFirstFree
 
-// roster publishes the members as the world lets its node know them.
-type roster struct {
+// membership stands in for package membership on a node: it publishes what the world tells it of the members.
+type membership struct {
 	self    gossip.NodeID
-	version int // Of the truth, the last that was published.
+	version int // Of the state that was published last.
 }
 
-// truth is a state of the members. The later version is the truer one.
-type truth struct {
+// membersState is a state of the members, which replaces all with a lower version.
+type membersState struct {
 	version int
 	state   *gossip.State
-	left    map[gossip.NodeID]bool // Who of the removed has left in order.
+	left    map[gossip.NodeID]bool // The removed members that have left in order.
 }
 
 // stop ends a node in order.
 type stop struct{}
 
 // Step handles an input.
-func (r *roster) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
+func (r *membership) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 	if _, ok := in.(stop); ok {
 		out.Publish(component.Stopping{Reason: component.StopLeft})
 	}
 	if s, ok := in.(component.Standing); ok {
 		out.Publish(s)
 	}
-	t, ok := in.(truth)
+	t, ok := in.(membersState)
 	if !ok || t.version <= r.version {
 		return
 	}
@@ -45,8 +45,8 @@ func (r *roster) Step(_ machine.Now, in machine.Input, out *machine.Outbox) {
 		out.Publish(component.Stopping{Reason: component.StopDowned})
 		return
 	}
-	for _, grave := range t.state.Tombstones() {
-		out.Publish(component.Fenced{Node: grave.Node, Graceful: t.left[grave.Node]})
+	for _, of := range t.state.Tombstones() {
+		out.Publish(component.Fenced{Node: of.Node, Graceful: t.left[of.Node]})
 	}
 	out.Publish(component.Changed{State: t.state, Self: r.self, Leader: t.state.Leader(r.self)})
 }

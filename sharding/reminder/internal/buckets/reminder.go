@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"cmp"
@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/machine/wire"
 )
 
-// What a reminder is, which are valid, and how one is encoded: first the type and its bounds, then the
-// times, then the encoding, which is that of the store and of messages between nodes.
+// Reminders: first the type and its bounds, then the times, then the encoding, in the store and in messages between
+// nodes.
 
-// Bounds of a reminder. No entity has an id of more than EntityBytes, so that a reminder for one would be delivered in
-// vain for ever; pages may hold some that were taken before that was looked at, up to IDBytes.
+// Bounds of a reminder. No entity has an id of more than EntityBytes: a reminder for such an id would never be
+// acknowledged, and is refused. Ids in stored pages may have up to IDBytes, the bound of earlier releases.
 const (
 	KindBytes    = 128
 	EntityBytes  = 512 // By sharding.CheckEntityID.
@@ -26,17 +26,16 @@ const (
 	PayloadBytes = 4 << 10
 )
 
-// EveryLeast is the shortest time between two occurrences.
-const EveryLeast = time.Second
+// MinEvery is the shortest interval between two occurrences.
+const MinEvery = time.Second
 
-// The first and the last moment of a reminder: the beginning of year 1 and the end of year 9999, in
-// Unix milliseconds.
+// The first and the last time of a reminder: the beginning of year 1 and the end of year 9999, in Unix milliseconds.
 const (
 	DueMin = int64(-62_135_596_800_000)
 	DueMax = int64(253_402_300_799_999)
 )
 
-// Key names a reminder: that of an entity, by its name.
+// Key names a reminder: by its entity, and its name among the reminders of that.
 type Key struct{ Kind, ID, Name string }
 
 // Compare orders keys by kind, id and name.
@@ -47,13 +46,13 @@ func (k Key) Compare(o Key) int {
 // Entity returns the key without a name.
 func (k Key) Entity() Key { return Key{Kind: k.Kind, ID: k.ID} }
 
-// Reminder is what the store keeps of one. Times are in Unix milliseconds.
+// Reminder is a reminder as it is stored. Times are in Unix milliseconds.
 type Reminder struct {
 	Key
 
 	Due     int64
-	Every   int64 // Between two occurrences, in milliseconds; zero: there is one.
-	Set     int64 // When the owner of the bucket took it.
+	Every   int64 // The interval between two occurrences, in milliseconds; zero: there is one occurrence.
+	Set     int64 // When it was set, by the clock of the owner of the bucket.
 	Payload []byte
 }
 
@@ -85,8 +84,8 @@ func (r Reminder) Check() string {
 		return fmt.Sprintf("the payload has %d bytes, at most %d are possible", len(r.Payload), PayloadBytes)
 	case r.Due < DueMin || r.Due > DueMax:
 		return "the due time is not in the years 1 to 9999"
-	case r.Every != 0 && r.Every < EveryLeast.Milliseconds():
-		return fmt.Sprintf("every is %d ms, at least %v are possible, or zero for once", r.Every, EveryLeast)
+	case r.Every != 0 && r.Every < MinEvery.Milliseconds():
+		return fmt.Sprintf("every is %d ms, at least %v are possible, or zero for once", r.Every, MinEvery)
 	}
 	return ""
 }

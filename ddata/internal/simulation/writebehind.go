@@ -13,59 +13,58 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// Stores that are written behind: a node that crashes has acknowledged more than its disk holds.
-// Behind draws how far; faults are the ways in which nodes end and come back; ended and
-// forgiveTails say what may be missing after that.
+// Stores that are written behind: a node that crashes has acknowledged more than its disk holds. [WriteBehind] draws
+// how much; faults are the ways in which nodes end and come back; ended and forgiveTails say what may be missing after
+// that.
 
-// Behind is Chaos with a durable group that writes behind. Crashes of so few that the others are
-// a winning part of every set lose nothing; now and then all crash at once, and may.
-func Behind(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
+// WriteBehind is [Chaos] with a durable group that writes behind. Nothing may be lost by crashes of so few nodes that
+// the others are a winning part of every set; now and then all nodes crash at once, by which something may be.
+func WriteBehind(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
 	o := options(seed, nodes)
 	r := rand.New(rand.NewPCG(seed, 23))
 	o.World.Scenario, o.Durable = "data-behind", true
 	o.World.Calls = world.Calls{Min: time.Millisecond, Max: 30 * time.Millisecond, Fail: 0.01, Hang: 0.002, Late: 0.01}
 	o.Lag = time.Second
-	o.Behind = protocol.Behind{Interval: time.Duration(1+r.IntN(20)) * 200 * time.Millisecond, Bytes: []int64{1 << 10, 1 << 20}[r.IntN(2)]}
-	return suffer(New(o, set...))
+	o.WriteBehind = protocol.WriteBehindBounds{Interval: time.Duration(1+r.IntN(20)) * 200 * time.Millisecond, Bytes: []int64{1 << 10, 1 << 20}[r.IntN(2)]}
+	return runChaos(New(o, set...))
 }
 
-// tails are a cluster whose disks may lack the end of what was acknowledged.
-type tails struct{ *Cluster }
+// writeBehindCluster is a cluster whose disks may lack the last changes that were acknowledged, their tail.
+type writeBehindCluster struct{ *Cluster }
 
-// faults are the ways in which nodes end and come back soon: by a crash, in order, and all of
-// them at once.
-func (c tails) faults() []world.Fault {
+// faults are the ways in which nodes end, and are started again soon: by a crash, in order, and all of them at once.
+func (c writeBehindCluster) faults() []world.Fault {
 	return []world.Fault{
 		{Name: "bounce", Weight: 20, Inject: func(w *world.World, r *rand.Rand) {
 			if n := pick(w, r); n != nil && c.mayLose(n) {
 				c.Crash(n.ID().Address)
-				c.back(n)
+				c.restartSoon(n)
 			}
 		}},
-		{Name: "narrow", Weight: 12, Inject: func(w *world.World, r *rand.Rand) { c.narrow(w, r) }},
+		{Name: "narrow", Weight: 12, Inject: func(w *world.World, r *rand.Rand) { c.leaveBareMajority(w, r) }},
 		{Name: "stop", Weight: 6, Inject: func(w *world.World, r *rand.Rand) {
 			if n := pick(w, r); n != nil && !n.Frozen() && c.mayLose(n) {
-				n.Input(rosterService, stop{})
-				c.back(n)
+				n.Input(membershipService, stop{})
+				c.restartSoon(n)
 			}
 		}},
 		{Name: "power", Weight: 1, Inject: func(w *world.World, _ *rand.Rand) {
 			c.Power++
 			for _, n := range w.Nodes() {
 				c.Crash(n.ID().Address)
-				c.back(n)
+				c.restartSoon(n)
 			}
 			c.forgiveTails()
 		}},
 	}
 }
 
-// narrow has writes held by hardly a majority, and then crashes as many of those as may be: what
-// they have lost the others of them hold, and these are not heard by the rest, except for the word
-// that they are there, which everybody waits for who has started.
-func (c tails) narrow(w *world.World, r *rand.Rand) {
+// leaveBareMajority divides the nodes, so that writes are held by no more than a majority. Then it crashes as many
+// nodes of that majority as may be, and puts them on the other side: what they have lost is held only by nodes from
+// which they get nothing but greetings, without which a node that was started does not take part.
+func (c writeBehindCluster) leaveBareMajority(w *world.World, r *rand.Rand) {
 	nodes := w.Nodes()
-	if len(nodes) < 3 || c.narrowed {
+	if len(nodes) < 3 || c.bareMajority {
 		return
 	}
 	r.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -75,7 +74,7 @@ func (c tails) narrow(w *world.World, r *rand.Rand) {
 	for i, n := range nodes {
 		side[n.ID().Address] = min(1, i/most)
 	}
-	c.narrowed = true
+	c.bareMajority = true
 	heal := c.divide(side)
 	w.After(time.Second+c.soon(2*time.Second), func() {
 		heal()
@@ -83,19 +82,19 @@ func (c tails) narrow(w *world.World, r *rand.Rand) {
 			if n.Alive() && c.mayLose(n) {
 				side[n.ID().Address] = 1
 				c.Crash(n.ID().Address)
-				c.back(n)
+				c.restartSoon(n)
 			}
 		}
 		heal = c.divide(side)
 		w.After(5*time.Second+c.soon(5*time.Second), func() {
 			heal()
-			c.narrowed = false
+			c.bareMajority = false
 		})
 	})
 }
 
-// divide loses everything between two sides but the word that a replica is there.
-func (c tails) divide(side map[gossip.Address]int) (heal func()) {
+// divide loses all messages between two sides but greetings ([protocol.Hello]).
+func (c writeBehindCluster) divide(side map[gossip.Address]int) (heal func()) {
 	return c.World.Network().Lose("narrow", func(from, to gossip.Address, message any) bool {
 		e, ok := message.(protocol.Envelope)
 		if _, hello := e.Body.(protocol.Hello); !ok || hello {
@@ -114,13 +113,13 @@ func pick(w *world.World, r *rand.Rand) *world.Node {
 	return nodes[r.IntN(len(nodes))]
 }
 
-// back starts a node again soon.
-func (c tails) back(n *world.Node) {
+// restartSoon starts a node again soon.
+func (c writeBehindCluster) restartSoon(n *world.Node) {
 	c.World.After(c.soon(2*time.Second), func() { c.Join(number(n.ID().Address)) })
 }
 
-// ended has a disk keep what it keeps when its node ends. One that ends in order writes the rest.
-func (c tails) ended(n *world.Node, crashed bool) {
+// ended decides what is on the disk of a node that has ended: a node that ends in order writes what is missing.
+func (c writeBehindCluster) ended(n *world.Node, crashed bool) {
 	d, at := c.disk(n.ID().Address), c.nodes[n.ID()]
 	d.ended(c.rand, crashed)
 	if !crashed {
@@ -137,11 +136,11 @@ func (c tails) ended(n *world.Node, crashed bool) {
 	}
 }
 
-// forgiveTails forgets what must be returned while no winning part of every set is there and
-// sure, and for as long after that as an operation may take: so many have crashed together that
-// the end of what they acknowledged may be lost.
-func (c tails) forgiveTails() {
-	if c.opt.Behind.Interval == 0 {
+// forgiveTails has the history expect nothing while the replicas that run and are sure are no winning part of some set,
+// and for as long after that as an operation may take: so many have crashed together that the last changes they
+// acknowledged may be lost.
+func (c writeBehindCluster) forgiveTails() {
+	if c.opt.WriteBehind.Interval == 0 {
 		return
 	}
 	now := c.World.Now()
@@ -153,9 +152,8 @@ func (c tails) forgiveTails() {
 	}
 }
 
-// keeps reports whether the replicas that are there and sure are a winning part of every set in
-// use.
-func (c tails) keeps() bool {
+// keeps reports whether the replicas that run and are sure are a winning part of every set in use.
+func (c writeBehindCluster) keeps() bool {
 	sure := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
 		at := c.nodes[n.ID()]

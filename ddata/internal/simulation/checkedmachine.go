@@ -11,50 +11,50 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// honest is a machine that is looked at while it sends: no message says of a generation that the
-// replica has caught up with it which has not (D9). The leader ends a change by that word, and
-// reads that ask the new set alone miss what the replica lacks.
-type honest struct {
+// checkedMachine is a machine whose messages are checked: none says that its sender has caught up in a generation
+// unless it has (D9). If one did, the leader might end the change of the replicas too early, and reads that ask the new
+// set alone would miss what the replica lacks.
+type checkedMachine struct {
 	*protocol.Machine
 	cluster *Cluster
-	has     map[chosenAt]bool // By generation, whether the replica had caught up after any step in it.
+	caught  map[generationID]bool // By generation, whether the replica had caught up after any step in it.
 }
 
-// Step handles an input. A message may leave long after the step in which it was written: it
-// says what was the case then.
-func (h *honest) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
+// Step handles an input. A message may be sent long after the step in which it was made, and says what was true then.
+func (h *checkedMachine) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	before := len(out.Effects())
 	h.Machine.Step(now, in, out)
-	h.wentOn()
+	h.checkWithoutMajority()
 	if r := h.Register(0); r != nil {
-		at := chosenAt{r.Lineage, r.Gen}
-		h.has[at] = h.has[at] || h.Caught(0)
+		at := generationID{r.Lineage, r.Gen}
+		h.caught[at] = h.caught[at] || h.Caught(0)
 	}
 	for _, e := range out.Effects()[before:] {
 		s, _ := e.(machine.Send)
 		m, ok := s.Message.(protocol.Envelope)
-		if has, was := h.has[chosenAt{m.Lineage, m.Gen}]; ok && m.Caught && was && !has {
+		if has, was := h.caught[generationID{m.Lineage, m.Gen}]; ok && m.Caught && was && !has {
 			h.cluster.World.Fail(fmt.Errorf("D9: a %T to %s says that its sender has caught up with generation %d, which it has not", m.Body, s.To, m.Gen))
 		}
 	}
 }
 
-// wentOn notes that a group in memory has gone on by itself without a majority, or buckets of it have begun anew, which
-// is forgiven for those; and checks that no majority was left of those that run, or of the homes of such a bucket
-// (D11). The documentation allows no more (docs/ddata.md, "When replicas are gone for good").
-func (h *honest) wentOn() {
+// checkWithoutMajority looks whether a group in memory has gone on by itself without a majority, or buckets of it have
+// begun anew. It checks that the replicas that run were no majority, or no majority of the homes of such a bucket
+// (D11), which is all that is documented (docs/ddata.md, "When replicas are gone for good"). What was written before
+// may be lost then.
+func (h *checkedMachine) checkWithoutMajority() {
 	r, c := h.Register(0), h.cluster
-	if r == nil || c.opt.Durable || c.wentOn[chosenAt{r.Lineage, r.Gen}] {
+	if r == nil || c.opt.Durable || c.wentOn[generationID{r.Lineage, r.Gen}] {
 		return
 	}
-	c.wentOn[chosenAt{r.Lineage, r.Gen}] = true
+	c.wentOn[generationID{r.Lineage, r.Gen}] = true
 	live := map[protocol.ReplicaID]bool{}
 	for _, n := range c.World.Nodes() {
 		live[c.nodes[n.ID()].replica] = c.members[n.ID()] != nil
 	}
 	in := func(id protocol.ReplicaID) bool { return live[id] }
-	before := c.chosen[chosenAt{r.Lineage, r.Gen - 1}]
-	if on := c.chosen[chosenAt{protocol.Lineage{Turn: r.Lineage.Turn - 1, ID: r.Continues}, r.Gen - 1}]; before == nil && on != nil {
+	before := c.registers[generationID{r.Lineage, r.Gen - 1}]
+	if on := c.registers[generationID{protocol.Lineage{Turn: r.Lineage.Turn - 1, ID: r.Continues}, r.Gen - 1}]; before == nil && on != nil {
 		if before = on; before.Current.Wins(in) && (len(before.Old) == 0 || before.Old.Wins(in)) {
 			c.World.Fail(fmt.Errorf("D11: the group went on from generation %d without a majority, although %+v run", before.Gen, before.Current))
 		}

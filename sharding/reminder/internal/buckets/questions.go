@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"fmt"
@@ -65,7 +65,7 @@ func DecodeAnswer(b []byte) (a Answer, err error) {
 	err = wire.Each(b, func(f *wire.Field) error {
 		switch f.Number {
 		case 1:
-			return wire.Set(&a.Code, f, uint64(codeEnd-1))
+			return wire.Set(&a.Code, f, uint64(codeCount-1))
 		case 2:
 			return wire.SetBool(&a.Found, f)
 		case 3:

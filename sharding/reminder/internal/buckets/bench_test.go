@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind_test
+package buckets_test
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate/machine"
-	"github.com/quorate/quorate/sharding/reminder/internal/remind"
+	"github.com/quorate/quorate/sharding/reminder/internal/buckets"
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
 // million is all buckets of a cluster, with their store, in one place.
 type million struct {
-	buckets []*remind.Bucket
+	buckets []*buckets.Bucket
 	records [][]store.Record
 	now     machine.Now
 	saves   int
@@ -27,15 +27,15 @@ type million struct {
 	asked   uint64
 }
 
-func (m *million) step(b int, in any) (fired []remind.Fire) {
-	var out remind.Outbox
+func (m *million) step(b int, in any) (fired []buckets.Deliver) {
+	var out buckets.Outbox
 	m.buckets[b].Step(m.now, in, &out)
 	for len(out.Save) > 0 || len(out.Open) > 0 {
 		s, opens := out.Save, out.Open
-		fired = append(fired, out.Fire...)
-		out = remind.Outbox{}
+		fired = append(fired, out.Deliver...)
+		out = buckets.Outbox{}
 		for _, p := range opens {
-			m.buckets[b].Step(m.now, remind.Opened{Page: p, Record: m.records[b][p]}, &out)
+			m.buckets[b].Step(m.now, buckets.OpenResult{Page: p, Record: m.records[b][p]}, &out)
 		}
 		for _, save := range s {
 			r := &m.records[b][save.Page]
@@ -48,20 +48,20 @@ func (m *million) step(b int, in any) (fired []remind.Fire) {
 			for _, e := range save.Events {
 				m.written += len(e.Bytes)
 			}
-			m.buckets[b].Step(m.now, remind.Saved{Page: save.Page}, &out)
+			m.buckets[b].Step(m.now, buckets.SaveResult{Page: save.Page}, &out)
 		}
 	}
-	return append(fired, out.Fire...)
+	return append(fired, out.Deliver...)
 }
 
 // start starts all buckets on what the store has.
 func (m *million) start() {
 	m.buckets = nil
-	for b := range remind.Buckets {
-		m.buckets = append(m.buckets, remind.New(remind.Config{
-			Pages: remind.Pages, InFlight: 64, RetryMin: time.Second, RetryMax: time.Minute, ReopenMin: time.Second, ReopenMax: time.Minute,
+	for b := range buckets.Buckets {
+		m.buckets = append(m.buckets, buckets.New(buckets.Config{
+			Pages: buckets.Pages, InFlight: 64, RetryMin: time.Second, RetryMax: time.Minute, ReopenMin: time.Second, ReopenMax: time.Minute,
 		}))
-		m.step(b, remind.Tick{})
+		m.step(b, buckets.Tick{})
 	}
 }
 
@@ -69,19 +69,19 @@ func (m *million) start() {
 func (m *million) set(i int) {
 	id := fmt.Sprintf("entity-%07d", i)
 	m.asked++
-	a := remind.Ask{ID: m.asked, Op: remind.Set, Reminder: remind.Reminder{
-		Key: remind.Key{Kind: "account", ID: id, Name: "interest"}, Due: m.now.Wall.UnixMilli() + 1000 + int64(i*7919%3_600_000),
+	a := buckets.Ask{ID: m.asked, Op: buckets.Set, Reminder: buckets.Reminder{
+		Key: buckets.Key{Kind: "account", ID: id, Name: "interest"}, Due: m.now.Wall.UnixMilli() + 1000 + int64(i*7919%3_600_000),
 		Payload: make([]byte, 64),
 	}}
 	var b int
-	b, a.Page = remind.Place(a.Reminder.Kind, id)
+	b, a.Page = buckets.Place(a.Reminder.Kind, id)
 	m.step(b, a)
 }
 
 func newMillion(n int) *million {
 	m := &million{now: machine.Now{Mono: 1, Wall: time.Unix(1_800_000_000, 0)}}
-	for range remind.Buckets {
-		m.records = append(m.records, make([]store.Record, remind.Pages))
+	for range buckets.Buckets {
+		m.records = append(m.records, make([]store.Record, buckets.Pages))
 	}
 	m.start()
 	for i := range n {
@@ -131,8 +131,8 @@ func BenchmarkAMillion(b *testing.B) {
 			m.now.Wall = m.now.Wall.Add(2 * time.Hour)
 			b.StartTimer()
 			for bucket := range m.buckets {
-				for under := m.step(bucket, remind.Tick{}); len(under) > 0; under = under[1:] {
-					under = append(under, m.step(bucket, remind.Delivered{Fire: under[0].ID})...)
+				for under := m.step(bucket, buckets.Tick{}); len(under) > 0; under = under[1:] {
+					under = append(under, m.step(bucket, buckets.Delivered{ID: under[0].ID})...)
 					fired++
 				}
 			}

@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"errors"
@@ -13,17 +13,17 @@ import (
 	"github.com/quorate/quorate/sharding/state/eventlog"
 )
 
-// Pages: reading one, forgetting one, and the questions, of which two become changes; then what
+// Pages: how one is opened and closed; then the questions, of which [Set] and [Cancel] become changes; then what
 // follows when changes are saved.
 
-// reopen has a page read.
+// reopen has a page claimed and read.
 func (b *Bucket) reopen(p *page, out *Outbox) {
 	p.state = opening
 	out.Open = append(out.Open, p.number)
 }
 
 // opened takes the record of a page.
-func (b *Bucket) opened(now machine.Now, in Opened, out *Outbox) {
+func (b *Bucket) opened(now machine.Now, in OpenResult, out *Outbox) {
 	p := b.pages[in.Page]
 	if p.state != opening {
 		return
@@ -35,13 +35,13 @@ func (b *Bucket) opened(now machine.Now, in Opened, out *Outbox) {
 		all, err = content(in.Record)
 	}
 	if err != nil {
-		b.shut(now, p, err, out)
+		b.closePage(now, p, err, out)
 		return
 	}
 	p.state, p.failed, p.why = open, 0, nil
 	p.tail = eventlog.TailOf(in.Record)
 	for _, k := range slices.SortedFunc(maps.Keys(all), Key.Compare) {
-		b.hold(p, all[k], len(AppendReminder(nil, all[k])))
+		b.insert(p, all[k], len(AppendReminder(nil, all[k])))
 	}
 	waiting := p.waiting
 	p.waiting = nil
@@ -50,8 +50,8 @@ func (b *Bucket) opened(now machine.Now, in Opened, out *Outbox) {
 	}
 }
 
-// hold takes a reminder into memory, as the store has it.
-func (b *Bucket) hold(p *page, r Reminder, size int) {
+// insert adds a reminder to memory, where it takes the place of one with its key.
+func (b *Bucket) insert(p *page, r Reminder, size int) {
 	b.seq++
 	e := &entry{Reminder: r, page: p, size: size, seq: b.seq}
 	b.drop(p.entries[r.Key])
@@ -61,26 +61,26 @@ func (b *Bucket) hold(p *page, r Reminder, size int) {
 	b.waiting.put(e)
 }
 
-// drop lets go of a reminder, if there is one. A delivery that is under way goes on, and means nothing.
+// drop removes a reminder from memory; nil: none. A delivery of it that is under way is ignored when it ends.
 func (b *Bucket) drop(e *entry) {
 	if e == nil {
 		return
 	}
-	e.leave()
+	e.dequeue()
 	e.replaced = true
 	e.page.bytes -= e.size
 	b.held--
 	delete(e.page.entries, e.Key)
 }
 
-// shut closes a page after a failure, until a pause is over.
-func (b *Bucket) shut(now machine.Now, p *page, why error, out *Outbox) {
+// closePage closes a page after a failure, until a pause is over.
+func (b *Bucket) closePage(now machine.Now, p *page, why error, out *Outbox) {
 	b.forget(p, why, out)
-	p.again = now.Mono.Add(backoff(b.cfg.ReopenMin, b.cfg.ReopenMax, p.failed))
+	p.reopenAt = now.Mono.Add(backoff(b.cfg.ReopenMin, b.cfg.ReopenMax, p.failed))
 	p.failed++
 }
 
-// forget lets go of everything in memory of a page, and answers whoever waits for it.
+// forget drops everything in memory of a page, and refuses what waits for it.
 func (b *Bucket) forget(p *page, why error, out *Outbox) {
 	p.state, p.why = closed, why
 	for _, c := range p.inFlight {
@@ -94,7 +94,7 @@ func (b *Bucket) forget(p *page, why error, out *Outbox) {
 		}
 	}
 	out.refuseAll(p, why)
-	b.settled -= settling(p.inFlight) + settling(p.queued)
+	b.settling -= countSettling(p.inFlight) + countSettling(p.queued)
 	p.inFlight, p.queued, p.coming, p.asked = nil, nil, 0, 0
 	p.saving, p.snapshot = false, false
 	for _, e := range p.sorted(nil) {
@@ -102,8 +102,8 @@ func (b *Bucket) forget(p *page, why error, out *Outbox) {
 	}
 }
 
-// settling returns how many of the changes come from acknowledged deliveries.
-func settling(changes []change) (n int) {
+// countSettling returns how many of the changes come from acknowledged deliveries.
+func countSettling(changes []change) (n int) {
 	for _, c := range changes {
 		if c.of != nil {
 			n++
@@ -114,11 +114,11 @@ func settling(changes []change) (n int) {
 
 var (
 	errWaiting  = errors.New("too many wait for the store")
-	errPageFull = fmt.Errorf("the page of the entity would have more than %d bytes", PageBytes)
-	errEntity   = fmt.Errorf("an entity has at most %d reminders", PerEntity)
+	errPageFull = fmt.Errorf("the page of the entity would have more than %d bytes", MaxPageBytes)
+	errEntity   = fmt.Errorf("an entity has at most %d reminders", MaxPerEntity)
 )
 
-// ask takes a question.
+// ask answers a question, begins a change, or has the question wait for its page.
 func (b *Bucket) ask(now machine.Now, a Ask, out *Outbox) {
 	p := b.pages[a.Page]
 	switch {
@@ -126,7 +126,7 @@ func (b *Bucket) ask(now machine.Now, a Ask, out *Outbox) {
 		out.refuse(a.ID, Unavailable, errClosing)
 	case p.state == closed:
 		out.refuse(a.ID, Unavailable, p.why)
-	case len(p.waiting) >= WaitingMost || p.asked >= WaitingMost:
+	case len(p.waiting) >= MaxWaiting || p.asked >= MaxWaiting:
 		out.refuse(a.ID, Unavailable, errWaiting)
 	case p.state == opening:
 		p.waiting = append(p.waiting, a)
@@ -139,16 +139,16 @@ func (b *Bucket) ask(now machine.Now, a Ask, out *Outbox) {
 	}
 }
 
-// set begins to set a reminder. What it replaces does not fire any more.
+// set begins to set a reminder. The one that it replaces is not delivered any more.
 func (b *Bucket) set(now machine.Now, p *page, a Ask, out *Outbox) {
 	r := a.Reminder
 	r.Set = now.Wall.UnixMilli()
 	size := len(AppendReminder(nil, r))
-	if p.bytes+p.coming+size > PageBytes {
+	if p.bytes+p.coming+size > MaxPageBytes {
 		out.refuse(a.ID, Full, errPageFull)
 		return
 	}
-	if _, there := p.entries[r.Key]; !there && b.count(p, r.Key) >= PerEntity {
+	if _, there := p.entries[r.Key]; !there && b.count(p, r.Key) >= MaxPerEntity {
 		out.refuse(a.ID, Full, errEntity)
 		return
 	}
@@ -175,20 +175,20 @@ func (b *Bucket) count(p *page, k Key) (n int) {
 	return n
 }
 
-// replace notes that what takes the place of a reminder, or its end, is about to be saved.
+// replace notes that a change is to be saved which replaces or ends a reminder; nil: none.
 func (b *Bucket) replace(e *entry) {
 	if e != nil {
-		e.leave()
+		e.dequeue()
 		e.replaced = true
 	}
 }
 
-// cancel begins to cancel a reminder. One that is not there is canceled in the store all the same: an
-// owner that was replaced, and does not know it, would say that of a reminder which its successor has.
+// cancel begins to cancel a reminder. If there is none, the change is saved all the same: this owner may have been
+// replaced without knowing it, by one that has the reminder, and learns of that from the store.
 func (b *Bucket) cancel(p *page, a Ask) {
 	key := a.Reminder.Key
 	e, found := p.entries[key]
-	for c := range p.asking(key) {
+	for c := range p.unsaved(key) {
 		found = c.op == opPut
 	}
 	b.replace(e)
@@ -205,15 +205,15 @@ func (b *Bucket) list(p *page, of Key) []Status {
 	return all
 }
 
-// saved takes that changes were saved, or not.
-func (b *Bucket) saved(now machine.Now, in Saved, out *Outbox) {
+// saved takes the result of a save.
+func (b *Bucket) saved(now machine.Now, in SaveResult, out *Outbox) {
 	p := b.pages[in.Page]
 	if !p.saving {
 		return
 	}
 	b.fenced = in.Fenced
 	if in.Err != nil {
-		b.shut(now, p, in.Err, out)
+		b.closePage(now, p, in.Err, out)
 		return
 	}
 	p.saving = false
@@ -224,7 +224,7 @@ func (b *Bucket) saved(now machine.Now, in Saved, out *Outbox) {
 	changes := p.inFlight
 	p.inFlight = nil
 	for _, c := range changes {
-		b.done(p, c)
+		b.applySaved(p, c)
 		if c.asked > 0 {
 			p.asked--
 			out.Answers = append(out.Answers, Answer{ID: c.asked, Code: OK, Found: c.found})
@@ -232,16 +232,16 @@ func (b *Bucket) saved(now machine.Now, in Saved, out *Outbox) {
 	}
 }
 
-// done makes in memory a change that the store has.
-func (b *Bucket) done(p *page, c change) {
+// applySaved makes a change in memory that the store has now.
+func (b *Bucket) applySaved(p *page, c change) {
 	e := p.entries[c.key]
 	if c.of != nil {
-		b.settled--
+		b.settling--
 	}
 	switch c.op {
 	case opPut:
 		p.coming -= c.size
-		b.hold(p, c.put, c.size)
+		b.insert(p, c.put, c.size)
 	case opRemove:
 		b.drop(e)
 	case opAdvance:
@@ -250,13 +250,13 @@ func (b *Bucket) done(p *page, c change) {
 			b.waiting.put(e)
 		}
 	}
-	b.supersede(p, c.key)
+	b.keepReplaced(p, c.key)
 }
 
-// supersede keeps a reminder from firing whose replacement, or end, is in the queue: the change that
-// was just made may have brought it back.
-func (b *Bucket) supersede(p *page, key Key) {
-	for range p.asking(key) {
+// keepReplaced notes again that a reminder is to be replaced or ended, if a change that does so is still to be saved:
+// the change that was just made may have inserted it.
+func (b *Bucket) keepReplaced(p *page, key Key) {
+	for range p.unsaved(key) {
 		b.replace(p.entries[key])
 	}
 }

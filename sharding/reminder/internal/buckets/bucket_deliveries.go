@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"time"
@@ -11,19 +11,19 @@ import (
 
 // Deliveries: which begin, and what follows when one has ended.
 
-// fire begins the deliveries that are due, as many as may be under way. Half of the places are kept
-// from repetitions, so that entities that never acknowledge do not delay all others.
-func (b *Bucket) fire(now machine.Now, out *Outbox) {
+// deliverDue begins the deliveries that are due, as many as may be under way. At most half of these may be repetitions,
+// so that entities that never acknowledge do not delay all others.
+func (b *Bucket) deliverDue(now machine.Now, out *Outbox) {
 	if b.closing {
 		return
 	}
 	wall := now.Wall.UnixMilli()
-	for b.again < b.cfg.InFlight/2 && b.room() {
+	for b.repeating < b.cfg.InFlight/2 && b.room() {
 		e := b.retries.first()
-		if e == nil || e.again > now.Mono {
+		if e == nil || e.notBefore > now.Mono {
 			break
 		}
-		e.leave()
+		e.dequeue()
 		if e.Due > wall { // The wall clock was set back.
 			b.waiting.put(e)
 			continue
@@ -35,53 +35,53 @@ func (b *Bucket) fire(now machine.Now, out *Outbox) {
 		if e == nil || e.Due > wall {
 			return
 		}
-		e.leave()
+		e.dequeue()
 		b.begin(e, wall, out)
 	}
 }
 
-// room reports whether a delivery may begin. What was acknowledged and is not saved counts: it would be
+// room reports whether a delivery may begin. Deliveries that are acknowledged and not saved count too: they would be
 // repeated if the node ended.
-func (b *Bucket) room() bool { return len(b.flights)+b.settled < b.cfg.InFlight }
+func (b *Bucket) room() bool { return len(b.flights)+b.settling < b.cfg.InFlight }
 
 // begin begins a delivery.
 func (b *Bucket) begin(e *entry, wall int64, out *Outbox) {
-	b.fires++
+	b.deliveries++
 	missed, next := e.passed(wall)
 	again := e.attempts > 0
 	if again {
-		b.again++
+		b.repeating++
 	}
-	b.flights[b.fires] = flight{of: e, next: next, late: again}
+	b.flights[b.deliveries] = flight{of: e, next: next, repeated: again}
 	e.busy = true
-	out.Fire = append(out.Fire, Fire{
-		ID: b.fires, Reminder: e.Reminder, Attempt: e.attempts + 1, Missed: missed,
+	out.Deliver = append(out.Deliver, Deliver{
+		ID: b.deliveries, Reminder: e.Reminder, Attempt: e.attempts + 1, Missed: missed,
 		Late: wall - max(e.Due, e.Set),
 	})
 }
 
-// delivered takes the outcome of a delivery. What was acknowledged is saved; what was not is repeated.
+// delivered takes the result of a delivery: one that was acknowledged is saved, any other one is repeated.
 func (b *Bucket) delivered(now machine.Now, in Delivered) {
-	f, under := b.flights[in.Fire]
+	f, under := b.flights[in.ID]
 	if !under {
 		return
 	}
-	delete(b.flights, in.Fire)
-	if f.late {
-		b.again--
+	delete(b.flights, in.ID)
+	if f.repeated {
+		b.repeating--
 	}
 	switch e, p := f.of, f.of.page; {
 	case e.replaced:
 	case in.Failure != "":
 		e.busy, e.failure = false, in.Failure
-		e.again = now.Mono.Add(backoff(b.cfg.RetryMin, b.cfg.RetryMax, e.attempts))
+		e.notBefore = now.Mono.Add(backoff(b.cfg.RetryMin, b.cfg.RetryMax, e.attempts))
 		e.attempts++
 		b.retries.put(e)
 	case f.next == 0:
-		b.settled++
+		b.settling++
 		p.queued = append(p.queued, change{op: opRemove, key: e.Key, of: e})
 	default:
-		b.settled++
+		b.settling++
 		p.queued = append(p.queued, change{op: opAdvance, key: e.Key, due: f.next, of: e})
 	}
 }

@@ -13,33 +13,32 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// The leader of a group wants its set of replicas to be that of the members; this file
-// says which change it proposes when. Nothing is unsafe with two leaders or none: a value
-// is decided by the acceptors.
+// Which change of the register the leader of a group proposes, and when: it wants the replicas of the group to be those
+// of the members. Two leaders at once do no harm, since acceptors decide between their proposals.
 
-// lead is the part of a group that leads, on one node at a time mostly.
-type lead struct {
+// proposer is the part of a group that proposes registers, while this node leads.
+type proposer struct {
 	*known
 
 	out        *sender
 	passes     *passes
 	majorities *majorities
 
-	refused string // Why this replica cannot take part, for people: empty mostly.
+	refused string // Why this replica cannot take part, for people; "" if it can.
 
 	began machine.Instant // When the present generation was adopted.
-	want  Set             // The replicas of the members when this node looked last.
-	since machine.Instant // Since when they have been the same.
+	want  Set             // The replicas of the members when they last changed, as far as this node has looked,
+	since machine.Instant // and when that was.
 
-	missed  machine.Instant // Since when buckets have no homes and are not held back, 0 for none.
-	accepts bool            // An operator has accepted the loss of the buckets without homes.
+	homesMissed machine.Instant // Since when buckets have lost their homes and are not held back, 0 for none.
+	acceptsLoss bool            // An operator has accepted the loss of the buckets without homes.
 }
 
-// settled is for how long the members must have been the same before a change begins, so
+// stableAfter is for how long the members must have been the same before a change begins, so
 // that nodes which come together are taken in together.
-const settled = 500 * time.Millisecond
+const stableAfter = 500 * time.Millisecond
 
-func (l *lead) adopted() { l.began = l.m.now.Mono }
+func (l *proposer) adopted() { l.began = l.m.now.Mono }
 
 // proposal is a register that is to be that of the next generation.
 type proposal struct {
@@ -48,19 +47,22 @@ type proposal struct {
 	unanimous bool // All acceptors have to agree.
 }
 
-// tick returns the register that this node proposes, if it leads and no change is under way, else nil.
-func (l *lead) tick() *proposal {
+// tick returns what this node proposes, nil for nothing: it does not lead, a proposal is under way, or no change is
+// wanted.
+func (l *proposer) tick() *proposal {
 	if l.reg == nil {
 		switch {
 		case l.m.leaving():
-			l.out.change.attempt = nil // The others take who has left in order for one that knows no register.
+			// The others take it for granted that a node which has left in order knows no register: it must not create
+			// one.
+			l.out.change.attempt = nil
 		case l.leads():
 			return l.create()
 		}
 		return nil
 	}
 	if !l.m.mayHost() || l.m.state.EndsTogether() {
-		return nil // Of a cluster that ends, those who hold the data now are those who have it when they are started again.
+		return nil // When the whole cluster ends, its data stays on the nodes that hold it now, and will be started again.
 	}
 	if lost, p := l.majorities.goOn(); lost {
 		return p
@@ -68,7 +70,7 @@ func (l *lead) tick() *proposal {
 	if l.out.attempting() {
 		return nil
 	}
-	if v, some := l.accept(); some {
+	if v, some := l.nextWithLoss(); some {
 		return &proposal{v, l.reg.Current, false}
 	}
 	if !l.leads() {
@@ -80,9 +82,9 @@ func (l *lead) tick() *proposal {
 	return nil
 }
 
-// create proposes the first register, when every member that may hold the group has said
-// that it knows none: a register that exists is somewhere among them.
-func (l *lead) create() *proposal {
+// create proposes the first register, once every member that may hold the group has said that it knows none: if a
+// register existed, one of them would know it.
+func (l *proposer) create() *proposal {
 	if missing := l.unheard(); missing != "" {
 		l.refused = "the replica of " + missing + ", which was removed, may hold the register: start it again, or accept the loss"
 		return nil
@@ -108,16 +110,16 @@ func (l *lead) create() *proposal {
 	}
 	acceptors := NewSet(asked...)
 	if l.out.attempting() && l.out.change.attempt.acceptors.Same(acceptors) {
-		return nil // An attempt without one of the members, or with one that is gone, could wait in vain.
+		return nil // With other acceptors a new attempt is begun: the present one could wait for a node that is gone.
 	}
 	first := Register{Lineage: Lineage{Turn: 1, ID: l.m.cfg.Rand.Uint64() | 1}, Gen: 1, Phase: PhaseStable, Current: NewSet(all...)}
 	return &proposal{first, acceptors, true}
 }
 
-// unheard returns a removed member whose disk may hold a register of a durable group: it has
-// not said that it knows none, and nobody has come back at its address. A member that left in
-// order was in no set, and of a group in memory nothing is left of a removed member.
-func (l *lead) unheard() string {
+// unheard returns the address of a removed member whose disk may hold a register of a durable group: it has not said
+// that it knows none, and no node has come back at its address. A member that has left in order was in no set; and a
+// group in memory leaves nothing on a removed member.
+func (l *proposer) unheard() string {
 	if !l.cfg.Durable {
 		return ""
 	}
@@ -129,14 +131,14 @@ func (l *lead) unheard() string {
 	return ""
 }
 
-// next returns the register that the leader wants and why; without a reason it wants none.
-func (l *lead) next() (v Register, why string) {
+// next returns the register that the leader wants, and why; an empty reason: none.
+func (l *proposer) next() (v Register, why string) {
 	r := l.reg
 	switch {
 	case r.Phase == PhaseJoint:
 		return l.endJoint()
-	case !l.sealed && l.loses():
-		return r.again(l.holding(false, true)), "buckets have lost their former homes"
+	case !l.sealed && l.holdsBack():
+		return r.again(l.heldNext(false, true)), "buckets have lost their former homes"
 	case !l.sealed:
 		return Register{}, ""
 	}
@@ -156,26 +158,26 @@ func (l *lead) next() (v Register, why string) {
 }
 
 // begin returns the register in which other replicas catch up, once the members have been the same for a while.
-func (l *lead) begin(want Set, why string) (Register, string) {
+func (l *proposer) begin(want Set, why string) (Register, string) {
 	if !want.Same(l.want) {
 		l.want, l.since = want, l.m.now.Mono
 	}
-	if len(want) == 0 || l.m.now.Mono.Sub(l.since) < settled {
+	if len(want) == 0 || l.m.now.Mono.Sub(l.since) < stableAfter {
 		return Register{}, ""
 	}
 	v := l.reg.joint(want)
-	v.Held = l.holding(true, l.loses())
+	v.Held = l.heldNext(true, l.holdsBack())
 	return v, why
 }
 
-// endJoint ends a joint phase: forward when a majority of the new homes of each bucket has
-// caught up; otherwise with other new replicas when one of them is gone, or back when the new homes have lost their
-// majority.
-func (l *lead) endJoint() (Register, string) {
+// endJoint ends a joint phase: the new replicas take over when a majority of the new homes of each bucket has caught
+// up; otherwise the change begins again with other replicas when one of them is gone, or is taken back when the new
+// homes have lost their majority.
+func (l *proposer) endJoint() (Register, string) {
 	waited := l.m.now.Mono.Sub(l.began)
 	switch {
-	case l.loses():
-		return l.reg.again(l.holding(false, true)), "buckets have lost their homes"
+	case l.holdsBack():
+		return l.reg.again(l.heldNext(false, true)), "buckets have lost their homes"
 	case l.views.ready(l.hasCaught) && (waited >= l.m.cfg.Timing.Gather || !l.catching()):
 		return l.reg.ended(), "a majority of the new replicas has caught up"
 	case slices.ContainsFunc(l.reg.Next, func(r Replica) bool { return r.ID != l.self && l.peers[r.ID] == nil }) && !l.unnamed():
@@ -187,17 +189,17 @@ func (l *lead) endJoint() (Register, string) {
 	}
 }
 
-// stalled is after which time without an answer by which it catches up a replica is not waited for.
-const stalled = 500 * time.Millisecond
+// stallTimeout is for how long the leader waits for a new replica that makes no progress in catching up.
+const stallTimeout = 500 * time.Millisecond
 
-// catching reports whether a replica of Next that can be reached has not caught up and still comes further.
-func (l *lead) catching() bool {
+// catching reports whether a replica of Next that can be reached has not caught up, and makes progress.
+func (l *proposer) catching() bool {
 	return slices.ContainsFunc(l.reg.Next, func(r Replica) bool {
 		moved := l.passes.moved
 		if p := l.peers[r.ID]; p != nil {
-			moved = p.comes.at
+			moved = p.progress.at
 		}
-		return l.present(r.ID) && !l.hasCaught(r.ID) && l.m.now.Mono.Sub(max(moved, l.began)) < stalled
+		return l.present(r.ID) && !l.hasCaught(r.ID) && l.m.now.Mono.Sub(max(moved, l.began)) < stallTimeout
 	})
 }
 
@@ -227,7 +229,7 @@ func (k *known) hasCaught(id ReplicaID) bool {
 	return p != nil && counts(p.caught, k.gen())
 }
 
-// present reports whether a replica is there, and reachable as far as this node knows.
+// present reports whether a replica can be reached, as far as this node knows, and its store is not an older one.
 func (k *known) present(id ReplicaID) bool { return k.reachable(id) && !k.isOlder(id) }
 
 // reachable reports whether a replica is that of a member which is reachable, as far as this
@@ -259,9 +261,8 @@ func describe(v *Register) string {
 	return b.String()
 }
 
-// acceptLoss begins those buckets anew that have lost their homes, by the word of an operator.
-// Where the replicas that are left cannot decide that, it begins a new lineage with what this
-// one holds.
+// acceptLoss carries out the command of an operator: buckets that have lost their homes begin anew or, where the
+// replicas that are left cannot decide that, a new lineage begins with what this replica holds.
 func (g *group) acceptLoss() {
 	switch {
 	case !g.member():
@@ -270,21 +271,21 @@ func (g *group) acceptLoss() {
 		g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this node is in no cluster yet: accept the loss when it is a member")
 		return
 	}
-	if g.cfg.Copies > 0 && g.lead.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
+	if g.cfg.Copies > 0 && g.proposer.refused == "" && g.reg != nil && g.reg.Current.Wins(g.present) {
 		if g.apart() {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "this replica does not count, and may propose nothing: accept the loss at another node")
 			return
 		}
-		if _, some := g.lead.accepted(); !some {
+		if _, some := g.proposer.withLossAccepted(); !some {
 			g.m.out.Decide(ComponentName, g.cfg.Name, "no loss accepted", "no bucket has lost its homes, as far as this node knows")
 			return
 		}
-		g.lead.accepts = true
+		g.proposer.acceptsLoss = true
 		g.m.out.Decide(ComponentName, g.cfg.Name, "buckets begin anew", "an operator has accepted the loss of what their homes held")
-		g.propose(g.lead.tick())
+		g.propose(g.proposer.tick())
 		return
 	}
-	g.integrity.forget()
+	g.storeCheck.forget()
 	g.rerouted = true
 	turn := uint32(1)
 	if g.reg != nil {

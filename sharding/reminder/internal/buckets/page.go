@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"iter"
@@ -14,19 +14,19 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// A page of a bucket: first what the bucket knows of it, then the changes and how they are encoded as
-// an event, the snapshot, and how a record of the store becomes the content of a page.
+// A page of a bucket: first its state, then its changes and how they are encoded as an event, then the snapshot, and
+// how a record of the store is decoded.
 
 // Bounds of a page.
 const (
-	// PageBytes bounds the encoded reminders of a page.
-	PageBytes = 256 << 10
-	// EventsMost is after how many events a snapshot takes their place at the latest.
-	EventsMost = eventlog.EventsMost
-	// PerEntity bounds the reminders of one entity.
-	PerEntity = 256
-	// WaitingMost bounds the questions that wait for one page to be read.
-	WaitingMost = 64
+	// MaxPageBytes bounds the encoded reminders of a page.
+	MaxPageBytes = 256 << 10
+	// MaxEvents is the number of events after which a snapshot takes their place at the latest.
+	MaxEvents = eventlog.EventsMost
+	// MaxPerEntity bounds the reminders of one entity.
+	MaxPerEntity = 256
+	// MaxWaiting bounds the questions that wait for one page to be read.
+	MaxWaiting = 64
 )
 
 // Form is that of snapshots and events.
@@ -61,13 +61,13 @@ type page struct {
 	snapshot bool     // What is being saved is a snapshot, and no change.
 	inFlight []change // What is being saved.
 	queued   []change // What is saved next.
-	coming   int      // Bytes of the reminders in both.
-	asked    int      // Of the changes in both, those that somebody waits for.
+	coming   int      // Bytes of the reminders in inFlight and queued.
+	asked    int      // How many changes in both are to be answered.
 
-	waiting []Ask           // What waits for the page to be read.
-	failed  int             // Attempts to open it since it was last open.
-	again   machine.Instant // When a closed page is opened anew.
-	why     error           // Why it is closed.
+	waiting  []Ask           // What waits for the page to be read.
+	failed   int             // How often it has failed since it was last open.
+	reopenAt machine.Instant // When a closed page is opened again.
+	why      error           // Why it is closed.
 }
 
 type changeOp uint8
@@ -85,9 +85,9 @@ type change struct {
 	due   int64    // Of opAdvance: the next time.
 	put   Reminder // Of opPut.
 	size  int      // Of opPut: its encoded size.
-	of    *entry   // The delivered entry of opRemove and opAdvance; nil for what was asked for.
+	of    *entry   // Of opRemove and opAdvance after a delivery: its entry; else nil.
 	asked uint64   // The question to answer when the change is saved; zero: none.
-	found bool     // What the answer says.
+	found bool     // For [Answer.Found].
 }
 
 // append appends the encoding: a field with the number of the operation.
@@ -104,17 +104,17 @@ func (c change) append(b []byte) []byte {
 	return wire.End(b, at)
 }
 
-// due reports whether a snapshot should take the place of the events.
+// due reports whether a snapshot is to take the place of the events.
 func (p *page) due() bool {
 	return p.tail.Due(p.bytes)
 }
 
-// next returns what is to be saved next, and notes that it is.
-func (p *page) next() Save {
+// next returns what is to be saved next, and notes that it is being saved.
+func (p *page) next() SavePage {
 	p.saving = true
 	if p.due() {
 		p.snapshot = true
-		return Save{Page: p.number, Snapshot: p.encode()}
+		return SavePage{Page: p.number, Snapshot: p.encode()}
 	}
 	var b []byte
 	n := 0
@@ -128,11 +128,11 @@ func (p *page) next() Save {
 		p.queued = nil
 	}
 	p.tail.Add(len(b))
-	return Save{Page: p.number, Events: []store.Value{{Form: Form, Bytes: b}}}
+	return SavePage{Page: p.number, Events: []store.Value{{Form: Form, Bytes: b}}}
 }
 
-// asking returns the changes of a reminder that were asked for and are not saved, in their order.
-func (p *page) asking(key Key) iter.Seq[change] {
+// unsaved returns the changes of a reminder that were asked for and are not saved, in their order.
+func (p *page) unsaved(key Key) iter.Seq[change] {
 	return func(yield func(change) bool) {
 		for _, changes := range [][]change{p.inFlight, p.queued} {
 			for _, c := range changes {
@@ -144,7 +144,7 @@ func (p *page) asking(key Key) iter.Seq[change] {
 	}
 }
 
-// encode returns the snapshot; of an empty page the value that leaves nothing.
+// encode returns the snapshot of the page; if that is empty, the value by which nothing is stored.
 func (p *page) encode() store.Value {
 	if len(p.entries) == 0 {
 		return store.Value{}
@@ -168,17 +168,17 @@ func (p *page) sorted(want func(Key) bool) []*entry {
 	return all
 }
 
-// content makes the reminders of a record of the store.
+// content returns the reminders in a record of the store.
 func content(r store.Record) (map[Key]Reminder, error) {
 	all := map[Key]Reminder{}
-	if err := eventlog.Fold(r, Form, func(f *wire.Field) error { return apply(all, f) }); err != nil {
+	if err := eventlog.Fold(r, Form, func(f *wire.Field) error { return applyField(all, f) }); err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
-// apply makes one stored change.
-func apply(all map[Key]Reminder, f *wire.Field) error {
+// applyField makes the stored change of a field.
+func applyField(all map[Key]Reminder, f *wire.Field) error {
 	op := changeOp(min(f.Number, math.MaxUint8))
 	if op < opPut || op > opAdvance {
 		return wire.Malformed("there is no operation %d", f.Number)

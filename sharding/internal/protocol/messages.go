@@ -8,10 +8,10 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// What cells of different nodes say to each other about messages: Reply, Ack, Need and Flow.
+// The messages by which cells of different nodes answer messages to entities: [Reply], [Ack], [Nack] and [Flow].
 
-// Reply answers a message. It goes straight to the origin's node, not along the
-// stream. With Correlation 0 it reports a Tell that was refused, for counting.
+// Reply answers a message. It is sent to the node of the origin directly, and not along the stream. With Correlation 0
+// it reports a Tell that was refused, for counting.
 type Reply struct {
 	// Kind and Shard are those of the message.
 	Kind  string
@@ -38,21 +38,20 @@ type Ack struct {
 	Shard ShardID
 	Base  Epoch
 	Seq   uint64
-	// Clock is what the clock of the sender showed, set by the runtime, see package cell. 0:
-	// not known.
+	// Clock is the time by the clock of the sender, set by the runtime, see package cell. 0: not known.
 	Clock machine.Instant
 }
 
-// Need says that the host of a shard misses messages of a stream from Seq on.
-// It goes to the stream's origin, which sends them again.
-type Need struct {
+// Nack says that the host of a shard lacks the messages of a stream from Seq on. It is sent to the origin of the
+// stream, which sends them again.
+type Nack struct {
 	Kind  string
 	Shard ShardID
 	Base  Epoch
 	Seq   uint64
 }
 
-// FlowState says what a [Flow] says.
+// FlowState is the content of a [Flow].
 type FlowState uint8
 
 // The states of a flow. They are part of the wire.
@@ -62,7 +61,7 @@ const (
 	FlowAsk                       // To a host: is the mailbox still full?
 )
 
-// Flow governs the flow of messages from one node to one entity.
+// Flow is flow control of the messages from one node to one entity.
 type Flow struct {
 	Kind  string
 	Shard ShardID
@@ -72,8 +71,8 @@ type Flow struct {
 	State  FlowState
 }
 
-// Position says up to which message a stream was delivered. The positions of all streams
-// of a shard travel with the shard from home to home.
+// Position says up to which message a stream was delivered. The positions of all streams of a shard move with it from
+// home to home.
 type Position struct {
 	// Origin names the stream, together with the shard and its base epoch.
 	Origin gossip.NodeID

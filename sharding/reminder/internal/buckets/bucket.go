@@ -1,7 +1,7 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/sharding/state/store"
 )
 
-// What goes into a bucket and comes out, then the bucket itself. What it does with pages and the store
-// is in bucket_pages.go, what with deliveries in bucket_fires.go.
+// The inputs and outputs of a bucket, and then the bucket itself. Its pages and changes are in bucket_pages.go, its
+// deliveries in bucket_deliveries.go.
 
 // Config says how a bucket works.
 type Config struct {
@@ -27,48 +27,48 @@ type Config struct {
 	ReopenMin, ReopenMax time.Duration
 }
 
-// Look is how often the wall clock is looked at while a reminder waits: a clock that is set forward is
-// noticed after that time.
+// Look is the interval at which the wall clock is read while a reminder waits: a clock that is set forward is noticed
+// within that time.
 const Look = time.Second
 
 // The inputs, besides [Ask].
 type (
-	// Opened answers an [Outbox.Open]: with the record, or why there is none. Fenced says that a later
+	// OpenResult answers an [Outbox.Open]: with the record, or why there is none. Fenced says that a later
 	// owner has it.
-	Opened struct {
+	OpenResult struct {
 		Page   int
 		Record store.Record
 		Err    error
 		Fenced bool
 	}
-	// Saved answers a [Save]. After an error the page must be opened anew.
-	Saved struct {
+	// SaveResult answers a [SavePage]. After an error the page has to be opened again.
+	SaveResult struct {
 		Page   int
 		Err    error
 		Fenced bool
 	}
-	// Delivered answers a [Fire]. Failure says why it was not acknowledged; empty if it was.
+	// Delivered answers a [Deliver]. Failure says why it was not acknowledged; empty if it was.
 	Delivered struct {
-		Fire    uint64
+		ID      uint64
 		Failure string
 	}
 	// Tick says that time has passed. It is the first input.
 	Tick struct{}
-	// Close has nothing more begin: no delivery, and no answer but that the bucket is closed.
+	// Close says that the bucket moves to another node: no delivery begins any more, and questions are refused.
 	Close struct{}
 )
 
-// Op is what is asked for.
+// Op is an operation on reminders.
 type Op uint8
 
 // The operations.
 const (
-	Set    Op = iota + 1 // Take a reminder, in the place of one with its key.
-	Cancel               // Forget a reminder.
-	List                 // Say which reminders an entity has.
+	Set    Op = iota + 1 // Sets a reminder, in place of one with its key.
+	Cancel               // Cancels a reminder.
+	List                 // Lists the reminders of an entity.
 )
 
-// Ask is a question to the bucket. Its page is [Page] of the entity.
+// Ask is a question to the bucket. Its page is that of the entity, see [Place].
 type Ask struct {
 	ID       uint64 // Names the question; above zero.
 	Page     int
@@ -86,7 +86,7 @@ const (
 	Unavailable      // The store does not answer, or the page cannot be read. Nothing was changed.
 	Unknown          // The store has not answered in time. The change may be there.
 	Invalid          // What was asked for is not valid. Nothing was changed.
-	codeEnd
+	codeCount
 )
 
 // Answer answers an [Ask].
@@ -98,7 +98,7 @@ type Answer struct {
 	List   []Status
 }
 
-// Status is what [List] says of a reminder.
+// Status is a reminder in the answer to [List].
 type Status struct {
 	Reminder
 
@@ -107,15 +107,15 @@ type Status struct {
 	Busy     bool   // A delivery is under way, or is about to be saved.
 }
 
-// Save has a page of the store changed: by events, or to a snapshot if there are none.
-type Save struct {
+// SavePage has a page of the store changed: by events, or to a snapshot if there are none.
+type SavePage struct {
 	Page     int
 	Events   []store.Value
 	Snapshot store.Value
 }
 
-// Fire has a reminder delivered.
-type Fire struct {
+// Deliver has a reminder delivered.
+type Deliver struct {
 	ID       uint64
 	Reminder Reminder
 	Attempt  int    // From 1.
@@ -123,23 +123,23 @@ type Fire struct {
 	Late     int64  // Milliseconds after it could have been delivered.
 }
 
-// Outbox has what is to be done. The caller empties it.
+// Outbox has what the caller is to do. The caller empties it.
 type Outbox struct {
 	Open    []int // Pages to claim and to read.
-	Save    []Save
-	Fire    []Fire
+	Save    []SavePage
+	Deliver []Deliver
 	Answers []Answer
 }
 
 // Reset empties the outbox.
 func (o *Outbox) Reset() {
 	clear(o.Save)
-	clear(o.Fire)
+	clear(o.Deliver)
 	clear(o.Answers)
-	*o = Outbox{o.Open[:0], o.Save[:0], o.Fire[:0], o.Answers[:0]}
+	*o = Outbox{o.Open[:0], o.Save[:0], o.Deliver[:0], o.Answers[:0]}
 }
 
-// Gauges say what a bucket has.
+// Gauges are what a bucket has at present, for metrics.
 type Gauges struct {
 	Reminders int
 	InFlight  int // Deliveries under way.
@@ -150,33 +150,33 @@ type Gauges struct {
 
 // Bucket holds the reminders of one part of all entities.
 type Bucket struct {
-	cfg     Config
-	pages   []*page
-	waiting queue // For their time.
-	retries queue // For their repetition.
-	flights map[uint64]flight
-	again   int // Of the flights, how many are repetitions.
-	settled int // Acknowledged deliveries that are not saved.
-	fires   uint64
-	seq     uint64
-	held    int // Reminders of open pages.
-	closing bool
-	fenced  bool
+	cfg        Config
+	pages      []*page
+	waiting    queue // Reminders that wait for their time.
+	retries    queue // Reminders whose delivery waits to be repeated.
+	flights    map[uint64]flight
+	repeating  int // How many of the flights are repetitions.
+	settling   int // Acknowledged deliveries that are not saved.
+	deliveries uint64
+	seq        uint64
+	held       int // Reminders of open pages.
+	closing    bool
+	fenced     bool
 }
 
 // flight is a delivery under way.
 type flight struct {
-	of   *entry
-	next int64 // What is saved as its next time when it is acknowledged.
-	late bool  // It is a repetition.
+	of       *entry
+	next     int64 // What is saved as its next time when it is acknowledged.
+	repeated bool  // It is a repetition.
 }
 
-// New returns a bucket that has read nothing.
+// New returns a bucket whose pages are closed.
 func New(cfg Config) *Bucket {
 	b := &Bucket{
 		cfg:     cfg,
 		waiting: queue{time: func(e *entry) int64 { return e.Due }},
-		retries: queue{time: func(e *entry) int64 { return int64(e.again) }},
+		retries: queue{time: func(e *entry) int64 { return int64(e.notBefore) }},
 		flights: map[uint64]flight{},
 	}
 	for i := range cfg.Pages {
@@ -188,7 +188,7 @@ func New(cfg Config) *Bucket {
 // Fenced reports whether a later owner has a page. The bucket does nothing any more.
 func (b *Bucket) Fenced() bool { return b.fenced }
 
-// Closed returns why a page is closed, or was before it is being read now; nil if it is open.
+// Closed returns why a page is closed, or was closed before it is being opened now; nil if it is open.
 func (b *Bucket) Closed(page int) error { return b.pages[page].why }
 
 // Quiet reports whether nothing is under way: no delivery, no save, no question.
@@ -200,7 +200,7 @@ func (b *Bucket) Quiet() bool {
 
 // Gauges returns what the bucket has.
 func (b *Bucket) Gauges() Gauges {
-	g := Gauges{Reminders: b.held, InFlight: len(b.flights), Settling: b.settled, Retrying: b.retries.Len()}
+	g := Gauges{Reminders: b.held, InFlight: len(b.flights), Settling: b.settling, Retrying: b.retries.Len()}
 	for _, p := range b.pages {
 		if p.state != open {
 			g.Closed++
@@ -215,7 +215,7 @@ var errClosing = errors.New("the bucket moves to another node")
 // errFenced is the reason for what is refused when a later owner has a page.
 var errFenced = errors.New("a later owner has the bucket")
 
-// Step feeds one input to the bucket, and appends to out what follows.
+// Step handles an input, and appends to out what follows.
 func (b *Bucket) Step(now machine.Now, in any, out *Outbox) {
 	if b.fenced {
 		if a, asked := in.(Ask); asked {
@@ -224,9 +224,9 @@ func (b *Bucket) Step(now machine.Now, in any, out *Outbox) {
 		return
 	}
 	switch in := in.(type) {
-	case Opened:
+	case OpenResult:
 		b.opened(now, in, out)
-	case Saved:
+	case SaveResult:
 		b.saved(now, in, out)
 	case Delivered:
 		b.delivered(now, in)
@@ -237,21 +237,21 @@ func (b *Bucket) Step(now machine.Now, in any, out *Outbox) {
 	case Tick:
 	}
 	if b.fenced {
-		b.end(out)
+		b.endFenced(out)
 		return
 	}
 	for _, p := range b.pages {
 		switch {
 		case p.state == open && !p.saving && len(p.queued) > 0:
 			out.Save = append(out.Save, p.next())
-		case p.state == closed && !b.closing && p.again <= now.Mono:
+		case p.state == closed && !b.closing && p.reopenAt <= now.Mono:
 			b.reopen(p, out)
 		}
 	}
-	b.fire(now, out)
+	b.deliverDue(now, out)
 }
 
-// close ends what waits.
+// close refuses what waits.
 func (b *Bucket) close(out *Outbox) {
 	b.closing = true
 	for _, p := range b.pages {
@@ -259,16 +259,16 @@ func (b *Bucket) close(out *Outbox) {
 	}
 }
 
-// end answers whoever waits, and lets go of everything: a later owner goes on.
-func (b *Bucket) end(out *Outbox) {
+// endFenced refuses what waits, and drops everything: a later owner has the bucket.
+func (b *Bucket) endFenced(out *Outbox) {
 	for _, p := range b.pages {
 		b.forget(p, errFenced, out)
 	}
 	clear(b.flights)
-	b.again = 0
+	b.repeating = 0
 }
 
-// Wake returns when the bucket must be told that time has passed.
+// Wake returns when the bucket needs a [Tick].
 func (b *Bucket) Wake(now machine.Now) machine.Instant {
 	at := machine.Never
 	if b.fenced || b.closing {
@@ -276,14 +276,14 @@ func (b *Bucket) Wake(now machine.Now) machine.Instant {
 	}
 	for _, p := range b.pages {
 		if p.state == closed {
-			at = min(at, p.again)
+			at = min(at, p.reopenAt)
 		}
 	}
 	if !b.room() {
 		return at // What ends makes room, and is an input.
 	}
-	if e := b.retries.first(); e != nil && b.again < b.cfg.InFlight/2 {
-		at = min(at, e.again)
+	if e := b.retries.first(); e != nil && b.repeating < b.cfg.InFlight/2 {
+		at = min(at, e.notBefore)
 	}
 	if e := b.waiting.first(); e != nil {
 		// In milliseconds first: a time.Duration has less than 293 years.

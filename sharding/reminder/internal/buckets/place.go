@@ -1,12 +1,12 @@
 // Copyright The Quorate Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remind
+package buckets
 
 import "github.com/cespare/xxhash/v2"
 
-// How many buckets there are, and pages in each. The numbers, like [Place], are part of what stores
-// keep: with others, reminders would not be found.
+// How many buckets there are, and pages in each. These numbers and [Place] never change: with others, reminders in
+// stores would not be found.
 const (
 	Buckets = 128
 	Pages   = 16

@@ -28,7 +28,7 @@ func cut(id uint64, message []byte, limit int) [][]byte {
 // each, are at most as large as the limit and join to the messages.
 func TestParcelsAreJoined(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(wire.LimitMin, 500).Draw(t, "limit")
+		limit := rapid.IntRange(wire.MinLimit, 500).Draw(t, "limit")
 		var queues [][][]byte
 		var sent [][]byte
 		step := rapid.Uint64Range(1, 1000).Draw(t, "step")
@@ -65,9 +65,9 @@ func TestCuttingCanStop(t *testing.T) {
 		break
 	}
 	require.Len(t, cut(1, message(1, 100), 100), 1)
-	require.Equal(t, message(1, 100), cut(1, message(1, 100), 100)[0], "a message that fits is no parcel")
+	require.Equal(t, message(1, 100), cut(1, message(1, 100), 100)[0], "a message that fits is not cut")
 	for _, frame := range cut(1, message(1, 1000), 1) {
-		require.LessOrEqual(t, len(frame), wire.LimitMin)
+		require.LessOrEqual(t, len(frame), wire.MinLimit)
 	}
 }
 
@@ -76,9 +76,9 @@ func part(id, index, count uint64, bytes string) []byte {
 	return text(15, varint(1, id), varint(2, index), varint(3, count), text(4, []byte(bytes)))
 }
 
-// A parcel with a fault is dropped, for a reason that is counted once; the others are
+// A message with a fault is dropped, for a reason that is counted once; the others are
 // joined.
-func TestFaultyParcelsAreDropped(t *testing.T) {
+func TestMessagesWithFaultyPartsAreDropped(t *testing.T) {
 	a, b := cut(7, message(1, 300), 100), cut(8, message(2, 300), 100)
 	require.Len(t, a, 5)
 	for name, c := range map[string]struct {
@@ -126,7 +126,7 @@ func TestFaultyParcelsAreDropped(t *testing.T) {
 	}
 }
 
-// A session that ends takes the open parcels with it, and what the sender sends again is
+// A session that ends takes the open messages with it, and what the sender sends again is
 // taken.
 func TestParcelsEndWithTheirSession(t *testing.T) {
 	var counts wire.Drops
