@@ -53,12 +53,12 @@ func compare(all []*startCheck, paths []string, tell func(key, reason string)) c
 	return nil
 }
 
-// resolveLimit bounds how long a check looks up the names of seed nodes.
-const resolveLimit = 2 * time.Second
+// resolveTimeout bounds how long a check looks up the names of seed nodes.
+const resolveTimeout = 2 * time.Second
 
 // ownEntries says which seed nodes are the node itself under another name, as far as this machine can resolve them.
 func (s *startCheck) ownEntries() []error {
-	ctx, cancel := context.WithTimeout(context.Background(), resolveLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTimeout)
 	defer cancel()
 	resolve := func(host string) []string {
 		addresses, err := net.DefaultResolver.LookupHost(ctx, host)

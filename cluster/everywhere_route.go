@@ -28,10 +28,10 @@ const RescaleOperation = "rescale"
 
 // How many seconds nodes, and a change of the number in use, are waited for, and how long the answer may take.
 const (
-	everywhereWait  = 3
-	rescaleWait     = 30
-	maxWait         = 60
-	everywhereLimit = 70 * time.Second
+	everywhereWait    = 3
+	rescaleWait       = 30
+	maxWait           = 60
+	everywhereTimeout = 70 * time.Second
 )
 
 // How many entities a page has.
@@ -54,10 +54,10 @@ type everywhereRoutes struct{ n *Node }
 func (e everywhereRoutes) all() []management.Route {
 	const kind = "/v1/kinds/{kind}"
 	return []management.Route{
-		{Path: kind + "/everywhere/shards", Summary: "The shards of a kind on all nodes", Result: sharding.ShardCensus{}, Query: []string{"wait"}, Limit: everywhereLimit, Answer: e.shards},
-		{Path: kind + "/everywhere/entities", Summary: "The entities of a kind on all nodes", Result: sharding.EntityPage{}, Query: []string{"wait", "limit", "after"}, Limit: everywhereLimit, Answer: e.entities},
+		{Path: kind + "/everywhere/shards", Summary: "The shards of a kind on all nodes", Result: sharding.ShardCensus{}, Query: []string{"wait"}, Limit: everywhereTimeout, Answer: e.shards},
+		{Path: kind + "/everywhere/entities", Summary: "The entities of a kind on all nodes", Result: sharding.EntityPage{}, Query: []string{"wait", "limit", "after"}, Limit: everywhereTimeout, Answer: e.entities},
 		{Path: kind + "/scale", Summary: "How many shards of a kind are in use", Result: KindScale{}, Answer: e.scale},
-		{Path: kind + "/rescale", Summary: "Change how many shards of a kind are in use", Result: KindScale{}, Query: []string{"count", "wait"}, Operation: RescaleOperation, Authorized: true, Limit: everywhereLimit, Answer: e.rescale},
+		{Path: kind + "/rescale", Summary: "Change how many shards of a kind are in use", Result: KindScale{}, Query: []string{"count", "wait"}, Operation: RescaleOperation, Authorized: true, Limit: everywhereTimeout, Answer: e.rescale},
 	}
 }
 

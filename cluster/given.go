@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// givenLimit is how long something that the program has given may take to close, where nothing else says so.
-	givenLimit = time.Second
+	// givenTimeout is how long something that the program has given may take to close, where nothing else says so.
+	givenTimeout = time.Second
 
 	// givenMoment is how long it may take in any case.
 	givenMoment = 100 * time.Millisecond
@@ -64,7 +64,7 @@ func (g *given) close(ctx context.Context) error {
 
 // drop closes what the node did not get to use.
 func (g *given) drop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), givenLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), givenTimeout)
 	defer cancel()
 	return g.close(ctx)
 }

@@ -38,8 +38,8 @@ const (
 	// maxLocationsBytes bounds the body of a request that sets locations: those of 65,536 shards at
 	// addresses of 20 bytes take 3.5 MB.
 	maxLocationsBytes = 4 << 20
-	// locationsLimit is how long an answer may take that writes to a majority.
-	locationsLimit = 10 * time.Second
+	// locationsTimeout is how long an answer may take that writes to a majority.
+	locationsTimeout = 10 * time.Second
 )
 
 // Location says where a shard should live.
@@ -80,8 +80,8 @@ type locationRoutes struct{ n *Node }
 func (l locationRoutes) all() []management.Route {
 	return []management.Route{
 		{Path: "/v1/kinds/{kind}/locations", Summary: "Where shards should live", Result: LocationList{}, Answer: l.list},
-		{Path: "/v1/kinds/{kind}/locations/set", Summary: "Say where shards should live", Result: LocationsChanged{}, Operation: SetLocationsOperation, Authorized: true, Body: maxLocationsBytes, Limit: locationsLimit, Answer: l.set},
-		{Path: "/v1/kinds/{kind}/locations/clear", Summary: "Withdraw where shards should live", Result: LocationsChanged{}, Operation: ClearLocationsOperation, Authorized: true, Limit: locationsLimit, Answer: l.clear},
+		{Path: "/v1/kinds/{kind}/locations/set", Summary: "Say where shards should live", Result: LocationsChanged{}, Operation: SetLocationsOperation, Authorized: true, Body: maxLocationsBytes, Limit: locationsTimeout, Answer: l.set},
+		{Path: "/v1/kinds/{kind}/locations/clear", Summary: "Withdraw where shards should live", Result: LocationsChanged{}, Operation: ClearLocationsOperation, Authorized: true, Limit: locationsTimeout, Answer: l.clear},
 	}
 }
 

@@ -246,15 +246,15 @@ func digest(settings map[string]any) string {
 	return "settings sha256 " + hex.EncodeToString(sum[:8])
 }
 
-// closeLimit bounds the end of a plugin: its calls, and then its process.
-const closeLimit = 15 * time.Second
+// closeTimeout bounds the end of a plugin: its calls, and then its process.
+const closeTimeout = 15 * time.Second
 
 // close ends a plugin for downing that the node does not ask any more.
 func (s *strategies) close(p Plugin) {
 	s.mu.Lock()
 	delete(s.downing, p)
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := p.Close(ctx); err != nil {
 		s.log.Error("plugin is left", "plugin", p.Status().Name, "error", err)
@@ -263,7 +263,7 @@ func (s *strategies) close(p Plugin) {
 
 // discard ends a plugin without waiting for it.
 func (s *strategies) discard(p Plugin) {
-	s.workers.Go(func() { s.close(p) }) // Ends within closeLimit; end waits for it.
+	s.workers.Go(func() { s.close(p) }) // Ends within closeTimeout; end waits for it.
 }
 
 // all returns the plugins that are open, sorted by name.
@@ -304,7 +304,7 @@ func offerDowning(ctx context.Context, n *Node, to configuration) (Prepared, err
 	}
 	discard := func() {
 		if d.Release != nil {
-			s.workers.Go(d.Release) // Ends within closeLimit; end waits for it.
+			s.workers.Go(d.Release) // Ends within closeTimeout; end waits for it.
 		}
 	}
 	return Prepared{Discard: discard, Commit: func() {

@@ -26,9 +26,9 @@ func (c Config) chooses(name string) bool {
 	return false
 }
 
-// askedLimit is how long an allocation strategy that another has replaced may still have a
+// askedTimeout is how long an allocation strategy that another has replaced may still have a
 // question in hand: sharding asks none longer.
-const askedLimit = 5 * time.Second
+const askedTimeout = 5 * time.Second
 
 // openAllocation starts the plugin that the configuration names for allocation and the one
 // before did not. The strategy is nil if it is built in. When the change is committed, the plugin
@@ -81,9 +81,9 @@ func (s *strategies) replace(before, name string, plugin Plugin) {
 	if old == nil {
 		return
 	}
-	s.workers.Go(func() { // Ends within askedLimit and closeLimit; end waits for it.
+	s.workers.Go(func() { // Ends within askedTimeout and closeTimeout; end waits for it.
 		select {
-		case <-time.After(askedLimit):
+		case <-time.After(askedTimeout):
 		case <-s.ending:
 		}
 		s.close(old)

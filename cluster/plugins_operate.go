@@ -143,9 +143,9 @@ const (
 	RestartPluginOperation = "restart-plugin"
 )
 
-// operationLimit bounds an answer: the longest start-timeout, the calls and the end of the old
+// operationTimeout bounds an answer: the longest start-timeout, the calls and the end of the old
 // process, and what a busy machine adds.
-const operationLimit = 90 * time.Second
+const operationTimeout = 90 * time.Second
 
 // PluginChange is the answer to a command about a plugin.
 type PluginChange struct {
@@ -167,7 +167,7 @@ type pluginList struct {
 func (n *Node) pluginRoutes() []management.Route {
 	operation := func(verb, summary, operation string, do func(ctx context.Context, name string) (bool, error)) management.Route {
 		return management.Route{
-			Path: "/v1/plugins/{plugin}/" + verb, Summary: summary, Result: PluginChange{}, Operation: operation, Authorized: true, Limit: operationLimit,
+			Path: "/v1/plugins/{plugin}/" + verb, Summary: summary, Result: PluginChange{}, Operation: operation, Authorized: true, Limit: operationTimeout,
 			Answer: func(ctx context.Context, r management.Request) (any, error) {
 				name := r.Path("plugin")
 				changed, err := do(ctx, name)

@@ -28,7 +28,7 @@ type Reloaded struct {
 //	POST /v1/reload   [Reloaded], operation "reload"
 func reloadRoutes(n *Node) []management.Route {
 	return []management.Route{{
-		Path: "/v1/reload", Summary: "Have the node read its files again", Result: Reloaded{}, Operation: ReloadOperation, Authorized: true, Limit: operationLimit,
+		Path: "/v1/reload", Summary: "Have the node read its files again", Result: Reloaded{}, Operation: ReloadOperation, Authorized: true, Limit: operationTimeout,
 		Answer: func(ctx context.Context, _ management.Request) (any, error) {
 			answer := Reloaded{Self: n.Self().String()}
 			err := n.operate(ctx, func(ctx context.Context) error {

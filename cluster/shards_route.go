@@ -44,7 +44,7 @@ const (
 const (
 	drainWait    = 30
 	maxDrainWait = 60
-	drainLimit   = 70 * time.Second
+	drainTimeout = 70 * time.Second
 )
 
 // How many entities a list has.
@@ -113,7 +113,7 @@ func (h hostRoutes) all() []management.Route {
 		{Path: "/v1/kinds/{kind}/shards", Summary: "The shards of a kind, as the node knows them", Result: ShardList{}, Answer: h.shards},
 		{Path: "/v1/kinds/{kind}/entities", Summary: "The entities of a kind that live on the node", Result: EntityList{}, Query: []string{"limit"}, Answer: h.entities},
 		{Path: "/v1/drain", Summary: "Whether the node is drained, and what it hosts", Result: Draining{}, Answer: func(context.Context, management.Request) (any, error) { return h.state(), nil }},
-		{Path: "/v1/drain/begin", Summary: "Have the node host nothing", Result: Draining{}, Query: []string{"wait"}, Operation: DrainOperation, Authorized: true, Limit: drainLimit, Answer: h.drain},
+		{Path: "/v1/drain/begin", Summary: "Have the node host nothing", Result: Draining{}, Query: []string{"wait"}, Operation: DrainOperation, Authorized: true, Limit: drainTimeout, Answer: h.drain},
 		{Path: "/v1/drain/end", Summary: "Have the node host again", Result: Draining{}, Operation: UndrainOperation, Authorized: true, Answer: h.undrain},
 		{Path: "/v1/kinds/{kind}/resharding", Summary: "How many shards a kind has, and how far a change of that is", Result: KindReshard{}, Answer: func(_ context.Context, r management.Request) (any, error) { return h.resharding(r.Path("kind")) }},
 		{Path: "/v1/kinds/{kind}/reshard", Summary: "Change how many shards a kind has", Result: KindReshard{}, Query: []string{"shards"}, Operation: ReshardOperation, Authorized: true, Answer: h.reshard},

@@ -81,8 +81,8 @@ type Operation struct {
 	Missing []string  `json:"missing,omitempty"` // The replicas that have not answered.
 }
 
-// explainLimit is how long homes may take to say what they hold.
-const explainLimit = time.Second
+// explainTimeout is how long homes may take to say what they hold.
+const explainTimeout = time.Second
 
 // Explain says where a key lives and why it is as it is. It asks all homes of the key, and
 // says what is known if some have not answered after a second.
@@ -93,7 +93,7 @@ func (r *Replicator) Explain(ctx context.Context, key string) (Explanation, erro
 	g := r.groups[r.keys.of(key)]
 	c := r.calls.begin(g, key)
 	defer c.end()
-	answer, err := r.query(ctx, c, protocol.ExplainKey{Op: c.op, Group: g.index, Key: key, Limit: explainLimit})
+	answer, err := r.query(ctx, c, protocol.ExplainKey{Op: c.op, Group: g.index, Key: key, Limit: explainTimeout})
 	if err != nil {
 		return Explanation{}, fmt.Errorf("ddata: key %q is not explained: %w", key, err)
 	}

@@ -54,9 +54,9 @@ const (
 	// clock at which the counter is not used until it has been measured anew.
 	disagreement = 20 * time.Millisecond
 
-	// rateMin and rateMax bound the ticks in a nanosecond of a counter that is used: what is
+	// rateMin and maxRate bound the ticks in a nanosecond of a counter that is used: what is
 	// beyond is no counter, or a clock that jumps.
-	rateMin, rateMax = 0.001, 10
+	rateMin, maxRate = 0.001, 10
 )
 
 // FilterMargin is how much longer than the time between two readings of the clock by
@@ -165,7 +165,7 @@ func (p pace) kept() *pace { return &p }
 
 // running returns a pace with a rate that was measured, or without one if no counter has it.
 func (p pace) running(rate float64) *pace {
-	if rate >= rateMin && rate <= rateMax {
+	if rate >= rateMin && rate <= maxRate {
 		p.rate, p.window = rate, uint64(rate*float64(readingAge))
 	}
 	return &p

@@ -127,12 +127,12 @@ func (c Config) ValidateAcross() error {
 
 // Validate reports a missing or overlong name.
 func (c ClusterConfig) Validate() error {
-	const nameBytesMax = 255
+	const maxNameBytes = 255
 	switch {
 	case c.Name == "":
-		return field.Errorf("name", "must be set: 1 to %d bytes that all nodes of the cluster share", nameBytesMax)
-	case len(c.Name) > nameBytesMax:
-		return field.Errorf("name", "has %d bytes, at most %d are possible", len(c.Name), nameBytesMax)
+		return field.Errorf("name", "must be set: 1 to %d bytes that all nodes of the cluster share", maxNameBytes)
+	case len(c.Name) > maxNameBytes:
+		return field.Errorf("name", "has %d bytes, at most %d are possible", len(c.Name), maxNameBytes)
 	}
 	return nil
 }

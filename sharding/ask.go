@@ -24,10 +24,10 @@ import (
 // told how the ask ended, or the context of the caller has. Then the message is taken back if
 // that is possible; stay and unreachable say what it had waited for.
 
-// askLimit bounds an ask whose context has no deadline.
-const askLimit = time.Minute
+// askTimeout bounds an ask whose context has no deadline.
+const askTimeout = time.Minute
 
-// errAskLimit is the cause when askLimit has ended an ask.
+// errAskLimit is the cause when askTimeout has ended an ask.
 var errAskLimit = errors.New("no answer within a minute")
 
 // ask is one wait for a reply, with what its goroutine waits on. The runtime tells an ask
@@ -79,13 +79,13 @@ func (a *ask) waiting() *runtime.Ask {
 }
 
 // until sets the deadline of an ask to that of ctx; when ctx has none, the runtime ends the
-// ask after askLimit.
+// ask after askTimeout.
 func (a *ask) until(ctx context.Context, now machine.Instant) {
 	if deadline, ok := ctx.Deadline(); ok {
 		a.Deadline = max(now.Add(time.Until(deadline)), 1) // Zero would say that there is none.
 		return
 	}
-	a.Deadline, a.Limited = now.Add(askLimit), true
+	a.Deadline, a.Limited = now.Add(askTimeout), true
 }
 
 // over puts an ask that has ended into the pool.

@@ -216,7 +216,7 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 		return Told{}, err
 	}
 	s := g.r.local
-	limit := time.Now().Add(census.Limit(ctx, tellAllLimit))
+	limit := time.Now().Add(census.Limit(ctx, tellAllTimeout))
 	b := survey.NewBroadcast(survey.Question{
 		Type: survey.TypeTell, Kind: g.r.name, Payload: payload, Rate: uint32(min(max(rate, 0), 1<<30)),
 	}, inUse(g.r))
@@ -235,8 +235,8 @@ func TellAll[C any](ctx context.Context, g *Region[C], message C, rate int) (Tol
 	return toldOf(b), nil
 }
 
-// tellAllLimit is how long TellAll takes at most when its context has no deadline.
-const tellAllLimit = 30 * time.Second
+// tellAllTimeout is how long TellAll takes at most when its context has no deadline.
+const tellAllTimeout = 30 * time.Second
 
 func toldOf(b *survey.Broadcast) Told {
 	o := b.Outcome()

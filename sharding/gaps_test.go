@@ -21,8 +21,8 @@ import (
 // is measured is the protocol, and not the machine. Group rolling, rebalance and kill of the benchmarks
 // measure the same in real processes.
 
-// gapMost is the longest time without an answer.
-const gapMost = 300 * time.Millisecond
+// maxGap is the longest time without an answer.
+const maxGap = 300 * time.Millisecond
 
 // sitter asks entities all the time, from one node.
 type sitter struct {
@@ -77,7 +77,7 @@ func (s *sitter) done() {
 	close(s.end)
 	s.all.Wait()
 	require.Empty(t, s.faults)
-	require.LessOrEqual(t, s.longest, gapMost, s.at)
+	require.LessOrEqual(t, s.longest, maxGap, s.at)
 	t.Logf("%d answers, the longest gap was %v", s.answers, s.longest)
 }
 

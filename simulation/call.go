@@ -193,9 +193,9 @@ type Pace struct {
 	Per  time.Duration
 }
 
-// callsMost is how often a port that is not bound may be called in a second: ten times what the busiest second of the
+// maxCalls is how often a port that is not bound may be called in a second: ten times what the busiest second of the
 // worlds here needs. More means that the answers of a strategy set the pace of the machine.
-const callsMost = 200
+const maxCalls = 200
 
 // Bound bounds how often a component of a node may call a port, with each key.
 func (s *Strategies) Bound(port string, p Pace) { s.bounds[port] = p }
@@ -204,7 +204,7 @@ func (s *Strategies) Bound(port string, p Pace) { s.bounds[port] = p }
 func (s *Strategies) pace(n *Node, k callKey) {
 	bound, known := s.bounds[k.port]
 	if !known {
-		bound = Pace{Most: callsMost, Per: time.Second}
+		bound = Pace{Most: maxCalls, Per: time.Second}
 	}
 	of, now := nodePort{n.ID(), k}, n.Now().Mono
 	last := append(s.calls[of], now)

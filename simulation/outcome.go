@@ -75,9 +75,9 @@ const (
 // Default times of outcomes.
 const (
 	latencyLeast   = time.Millisecond
-	latencyMost    = 20 * time.Millisecond
+	maxLatency     = 20 * time.Millisecond
 	restartDefault = time.Second
-	restartMost    = 15 * time.Second
+	maxRestart     = 15 * time.Second
 	lateDefault    = 10 * time.Second
 	stuckDefault   = 20 * time.Second
 
@@ -88,7 +88,7 @@ const (
 func (c *Calls) latency(r *rand.Rand) time.Duration {
 	least, most := c.Min, c.Max
 	if most == 0 {
-		least, most = latencyLeast, latencyMost
+		least, most = latencyLeast, maxLatency
 	}
 	return least + time.Duration(r.Int64N(max(int64(most-least), 1)))
 }
@@ -191,7 +191,7 @@ func (s *Strategies) crash(calls *Calls, p *strategyProcess, latency time.Durati
 		first = restartDefault
 	}
 	if most == 0 {
-		most = restartMost
+		most = maxRestart
 	}
 	for range p.crashes {
 		first = min(2*first, most)

@@ -188,9 +188,9 @@ func (c *recordedCall) outcome(types map[string]reflect.Type) (outcome, error) {
 	return f, nil
 }
 
-// recordingLineMax bounds a line of a recording, in bytes: enough for an answer about
+// maxRecordingLine bounds a line of a recording, in bytes: enough for an answer about
 // a hundred thousand shards with a reason for each.
-const recordingLineMax = 64 << 20
+const maxRecordingLine = 64 << 20
 
 // Recording holds the calls of a run with their answers, and the state of its trace at
 // each second. It is used for one replay.
@@ -205,7 +205,7 @@ type Recording struct {
 func ReadRecording(in io.Reader) (*Recording, error) {
 	r := &Recording{}
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, recordingLineMax)
+	lines.Buffer(nil, maxRecordingLine)
 	for lines.Scan() {
 		var l recordingLine
 		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
@@ -219,7 +219,7 @@ func ReadRecording(in io.Reader) (*Recording, error) {
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf("%w: line %d has more than %d bytes", ErrRecording, len(r.lines)+1, recordingLineMax)
+		return nil, fmt.Errorf("%w: line %d has more than %d bytes", ErrRecording, len(r.lines)+1, maxRecordingLine)
 	case err != nil:
 		return nil, err
 	case len(r.lines) == 0 || r.lines[len(r.lines)-1].End == nil:

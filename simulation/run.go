@@ -66,17 +66,17 @@ func (w *World) RunUntil(limit time.Duration, done func() bool) (time.Duration, 
 	return w.Now() - begin, nil
 }
 
-// eventsPerNodeMax is how many events a node may have in a second of the world, on average
+// maxEventsPerNode is how many events a node may have in a second of the world, on average
 // over all nodes: hundreds of times the number in the busiest second of a healthy
 // cluster. A higher number means that nodes answer each other without end.
-const eventsPerNodeMax = 20_000
+const maxEventsPerNode = 20_000
 
 // count fails the run when there are too many events in a second.
 func (w *World) count() {
 	if second := w.now / int64(time.Second); second != w.second {
 		w.second, w.inSecond = second, 0
 	}
-	if w.inSecond++; w.inSecond > eventsPerNodeMax*max(len(w.places), 1) {
+	if w.inSecond++; w.inSecond > maxEventsPerNode*max(len(w.places), 1) {
 		w.Fail(fmt.Errorf("a storm: %d events in less than a second, of %d nodes", w.inSecond, len(w.places)))
 	}
 }

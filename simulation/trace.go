@@ -175,8 +175,8 @@ func (t *Trace) Last(n int) []string {
 	return lines
 }
 
-// noteMax bounds the text of one note.
-const noteMax = 240
+// maxNote bounds the text of one note.
+const maxNote = 240
 
 func (t *Trace) format(l line) string {
 	var b strings.Builder
@@ -215,8 +215,8 @@ func (t *Trace) note(v any) string {
 		}
 		text = fmt.Sprintf("%+v", v)
 	}
-	if len(text) > noteMax {
-		text = text[:noteMax] + "…"
+	if len(text) > maxNote {
+		text = text[:maxNote] + "…"
 	}
 	return s.name + " " + text
 }

@@ -28,13 +28,13 @@ import (
 // written into the file of a node, and the end of all nodes with the test. What may be done to
 // a cluster in between is in faults.go and wait.go.
 
-// defaultLimit is how long a wait lasts at most: several times what a cluster needs to go on
+// defaultTimeout is how long a wait lasts at most: several times what a cluster needs to go on
 // after the loss of nodes, by the default settings.
-const defaultLimit = 2 * time.Minute
+const defaultTimeout = 2 * time.Minute
 
-// seedsMax is how many nodes are in the list of seed nodes: as many as a cluster in production
+// maxSeeds is how many nodes are in the list of seed nodes: as many as a cluster in production
 // would list.
-const seedsMax = 3
+const maxSeeds = 3
 
 // Cluster is the nodes of one test, and the network between them.
 type Cluster struct {
@@ -113,8 +113,8 @@ func Start(t testing.TB, n int, opts ...Option) *Cluster {
 	if n < 0 {
 		t.Fatalf("clustertest: a cluster of %d nodes: start 0 at least", n)
 	}
-	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultLimit, given: opts, cuts: map[cutLink]bool{}, listeners: newListeners()}
-	for i := range min(n, seedsMax) {
+	c := &Cluster{t: t, network: memory.NewNetwork(), began: time.Now(), limit: defaultTimeout, given: opts, cuts: map[cutLink]bool{}, listeners: newListeners()}
+	for i := range min(n, maxSeeds) {
 		c.seeds = append(c.seeds, addressOf(i))
 	}
 	t.Cleanup(c.end)

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// entitiesMax is how many entities of a node are looked at to find one.
-const entitiesMax = 1 << 20
+// maxEntities is how many entities of a node are looked at to find one.
+const maxEntities = 1 << 20
 
 // Entity is one entity, to be tested alone. It runs on the cluster like any other. A test sees what
 // others see of it: replies, messages, and what its node says. Its fields belong to the goroutine
@@ -73,7 +73,7 @@ func (e *Entity[C]) State() (info sharding.EntityInfo, lives bool) {
 	e.c.t.Helper()
 	synctest.Wait()
 	for _, n := range e.c.Nodes() {
-		all, _, err := n.Sharding().Entities(e.k.Name, entitiesMax)
+		all, _, err := n.Sharding().Entities(e.k.Name, maxEntities)
 		if err != nil {
 			e.c.t.Fatalf("clustertest: node %s: %v", n.address, err)
 		}

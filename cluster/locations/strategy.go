@@ -26,9 +26,9 @@ type Strategy struct {
 
 var _ allocation.Strategy = (*Strategy)(nil)
 
-// readyLimit is how long the first question waits until this node has taken over what others hold of
+// readyTimeout is how long the first question waits until this node has taken over what others hold of
 // the data, less than the coordinator gives a strategy for its answer.
-const readyLimit = 2 * time.Second
+const readyTimeout = 2 * time.Second
 
 // Strategy returns the strategy that follows the map, or the faults of its configuration. A question
 // whose answer needs data that cannot be read in time fails, and then least-shard decides where new
@@ -69,7 +69,7 @@ func (s *Strategy) Rebalance(ctx context.Context, r allocation.RebalanceRequest)
 // external returns the decisions, with what is known of the locations of shards.
 func (s *Strategy) external(ctx context.Context, kind string, shards []allocation.Shard) (*allocation.External, error) {
 	if !s.begun.Load() {
-		patient, cancel := context.WithTimeout(ctx, readyLimit)
+		patient, cancel := context.WithTimeout(ctx, readyTimeout)
 		defer cancel()
 		// If it is not ready by then, what it holds is better than nothing.
 		_ = s.of.host.Data().AwaitReady(patient)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// depthMax is how deep lists and maps are drawn.
-const depthMax = 3
+// maxDepth is how deep lists and maps are drawn.
+const maxDepth = 3
 
 // RandomTree draws a map with values of every type that all formats have: maps, lists,
 // text, bool, int and float64. Keys and texts have characters that mean something in the
@@ -31,7 +31,7 @@ func drawMap(rnd *rand.Rand, depth int) map[string]any {
 
 func drawValue(rnd *rand.Rand, depth int) any {
 	types := 6
-	if depth >= depthMax {
+	if depth >= maxDepth {
 		types = 4
 	}
 	switch rnd.IntN(types) {

@@ -16,8 +16,8 @@ import (
 const (
 	// awaitPause is the time between two lookups of a test that waits.
 	awaitPause = 5 * time.Millisecond
-	// errorBytesMax is the longest error of a lookup: it is one line of a log.
-	errorBytesMax = 1000
+	// maxErrorBytes is the longest error of a lookup: it is one line of a log.
+	maxErrorBytes = 1000
 )
 
 // AwaitTargets looks contact points up again and again until a lookup finds those that are
@@ -43,7 +43,7 @@ func AwaitError(t testing.TB, d discovery.Discovery, q discovery.Query, message 
 		failure = err
 		return err != nil && strings.Contains(err.Error(), message), fmt.Sprintf("%v, error %v", found.List, err)
 	})
-	if text := failure.Error(); len(text) > errorBytesMax || strings.ContainsRune(text, '\n') {
+	if text := failure.Error(); len(text) > maxErrorBytes || strings.ContainsRune(text, '\n') {
 		t.Errorf("the error is not fit for one line of a log: %q", text)
 	}
 	return failure

@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/management"
 )
 
-// operateLimit bounds one request of an operator.
-const operateLimit = 15 * time.Second
+// operateTimeout bounds one request of an operator.
+const operateTimeout = 15 * time.Second
 
 // Operate asks a node as an operator does, over the Unix socket of the setting management.operators.socket, and
 // decodes the answer. Without an operation it only asks.
@@ -26,7 +26,7 @@ func Operate(ctx context.Context, socket, path, operation string, into any) erro
 		method = http.MethodPost
 		header.Set(management.OperatorHeader, operation)
 	}
-	ctx, cancel := context.WithTimeout(ctx, operateLimit)
+	ctx, cancel := context.WithTimeout(ctx, operateTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, http.NoBody)
 	if err != nil {

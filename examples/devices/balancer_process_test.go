@@ -24,9 +24,9 @@ import (
 const (
 	// pollInterval is how often nodes are asked whether they are ready.
 	pollInterval = 200 * time.Millisecond
-	// pollLimit is how long an answer may take. A node that is not ready any more gets no requests after
+	// pollTimeout is how long an answer may take. A node that is not ready any more gets no requests after
 	// two of these and one interval.
-	pollLimit = 500 * time.Millisecond
+	pollTimeout = 500 * time.Millisecond
 )
 
 // backend is one node, as the balancer knows it.
@@ -80,7 +80,7 @@ func (b *balancer) watch(ctx context.Context) {
 
 // isReady asks one node.
 func (b *balancer) isReady(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, pollLimit) //quorate:realtime It is a setting of the balancer.
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout) //quorate:realtime It is a setting of the balancer.
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/health/ready", http.NoBody)
 	if err != nil {

@@ -210,7 +210,7 @@ func TestDevicesWithPostgresNoticeNoDeployAndLoseNoReading(t *testing.T) {
 	gone := time.Since(killed)
 	later := killed.Add(time.Second)
 	everyDevice(later)
-	inDoubt, _ := l.failed(killed.Add(-requestLimit))
+	inDoubt, _ := l.failed(killed.Add(-requestTimeout))
 	var last failure // The one of them that was sent last.
 	for _, f := range inDoubt {
 		if f.sent.After(last.sent) {

@@ -26,8 +26,8 @@ const (
 	clients = 40
 	// pace is between the requests of a client, at least.
 	pace = 25 * time.Millisecond
-	// requestLimit is how long a client waits for an answer.
-	requestLimit = 45 * time.Second
+	// requestTimeout is how long a client waits for an answer.
+	requestTimeout = 45 * time.Second
 
 	// outcomeWrong is that of a reading whose answer has another count or value.
 	outcomeWrong = "wrong"
@@ -130,7 +130,7 @@ func (l *load) count(took time.Duration) {
 
 // post sends a reading. Nil says that it was acknowledged, and counted once.
 func (l *load) post(ctx context.Context, id string, sequence uint64, value float64) *failure {
-	ctx, cancel := context.WithTimeout(ctx, requestLimit) //quorate:realtime So long a device waits.
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout) //quorate:realtime So long a device waits.
 	defer cancel()
 	body := fmt.Appendf(nil, `{"sequence": %d, "value": %v}`, sequence, value)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/devices/"+id+"/readings", bytes.NewReader(body))

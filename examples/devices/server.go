@@ -22,8 +22,8 @@ const (
 	// askTimeout bounds one request: longer than a failover, so that a request to a device whose node has
 	// just died is usually answered by the next node.
 	askTimeout = 12 * time.Second
-	// readingMost bounds the body of a request, in bytes.
-	readingMost = 1 << 10
+	// maxReading bounds the body of a request, in bytes.
+	maxReading = 1 << 10
 
 	// outcomeHeader says what became of a request that was not answered with a state.
 	outcomeHeader  = "Outcome"
@@ -56,7 +56,7 @@ func routes(devices *sharding.Region[*reading], traces *traces, meters metric.Me
 // post takes a reading.
 func (s *server) post(w http.ResponseWriter, r *http.Request) {
 	var taken reading
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, readingMost)).Decode(&taken); err != nil || taken.Sequence == 0 {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReading)).Decode(&taken); err != nil || taken.Sequence == 0 {
 		refuse(w, http.StatusBadRequest, outcomeNothing, `a reading is {"sequence": 7, "value": 21.5}, with a sequence number from 1`)
 		return
 	}

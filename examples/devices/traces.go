@@ -16,8 +16,8 @@ import (
 const (
 	// sampled is the share of requests that are traced, besides those whose client asks for it.
 	sampled = 0.01
-	// tracesMost is how many spans a node remembers: the last ones.
-	tracesMost = 1000
+	// maxTraces is how many spans a node remembers: the last ones.
+	maxTraces = 1000
 )
 
 // span is what is remembered of a span.
@@ -35,7 +35,7 @@ type traces struct {
 	provider *sdk.TracerProvider
 
 	mu   sync.Mutex
-	last []span // At most tracesMost.
+	last []span // At most maxTraces.
 }
 
 var _ sdk.SpanExporter = (*traces)(nil)
@@ -58,7 +58,7 @@ func (t *traces) ExportSpans(_ context.Context, spans []sdk.ReadOnlySpan) error 
 			s.SpanContext().TraceID().String(), s.SpanContext().SpanID().String(), s.Parent().SpanID().String(), s.Name(), entity.AsString(),
 		})
 	}
-	t.last = t.last[max(0, len(t.last)-tracesMost):]
+	t.last = t.last[max(0, len(t.last)-maxTraces):]
 	return nil
 }
 

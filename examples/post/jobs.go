@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// atFirst is how many counters are open at first, and countersMost how many can be.
-	atFirst, countersMost = 8, 16
+	// atFirst is how many counters are open at first, and maxCounters how many can be.
+	atFirst, maxCounters = 8, 16
 	// workInterval is how often postmaster and counters write what they do.
 	workInterval = 20 * time.Millisecond
 )
@@ -70,7 +70,7 @@ func startPostmaster(node *cluster.Node, journal string) error {
 // startCounters opens the counters that live on the node.
 func startCounters(node *cluster.Node, journal string) error {
 	return daemon.Start(node, daemon.Config{
-		Name: "counters", Instances: atFirst, Max: countersMost,
+		Name: "counters", Instances: atFirst, Max: maxCounters,
 		Work: func(ctx context.Context, i daemon.Instance) error {
 			e := entry{Who: "counter", Number: i.Number, Count: i.Count, Revision: i.Revision, Node: node.Self().String()}
 			return e.write(ctx, journal, i.Epoch)

@@ -90,7 +90,7 @@ func (w *town) audited(from int64, stoodStill map[string]bool) (next int64) {
 	require.Empty(w.t, a.faults)
 	for node, late := range a.late {
 		require.True(w.t, stoodStill[node], "%s has written %d lines after it was replaced", node, late)
-		require.LessOrEqual(w.t, late, countersMost+1, "%s stood still, and went on for longer than a line of each", node)
+		require.LessOrEqual(w.t, late, maxCounters+1, "%s stood still, and went on for longer than a line of each", node)
 	}
 	return next
 }

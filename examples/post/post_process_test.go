@@ -116,7 +116,7 @@ func (w *trouble) drained() {
 // rescaled changes the number of counters while a node is killed, until one change has come to its end.
 func (w *trouble) rescaled() {
 	asked, victim := w.two()
-	w.counters = 3 + w.rnd.IntN(countersMost-3)
+	w.counters = 3 + w.rnd.IntN(maxCounters-3)
 	w.note("node %d is asked for %d counters", asked, w.counters)
 	changed := make(chan string, 1)
 	go func() { // Ends within twice the limit of a request.
@@ -142,7 +142,7 @@ func (w *trouble) work() {
 
 // rescale asks a node for the counters, and returns why they are not there.
 func (w *trouble) rescale(asked int) string {
-	ctx := patience.Expiring(w.t, 2*requestLimit)
+	ctx := patience.Expiring(w.t, 2*requestTimeout)
 	if status, said := post(ctx, w.node(asked).HTTP, fmt.Sprintf("/counters/%d", w.counters)); status != http.StatusOK {
 		return said
 	}

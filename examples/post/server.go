@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// requestLimit bounds one request.
-	requestLimit = 12 * time.Second
+	// requestTimeout bounds one request.
+	requestTimeout = 12 * time.Second
 	// remindedIn is when a reminder comes.
 	remindedIn = 2 * time.Second
 )
@@ -35,7 +35,7 @@ func (f *postService) routes() http.Handler {
 	mux := http.NewServeMux()
 	answer := func(pattern string, do func(ctx context.Context, r *http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			ctx, cancel := context.WithTimeout(r.Context(), requestLimit)
+			ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 			defer cancel()
 			value, err := do(ctx, r)
 			if err != nil {

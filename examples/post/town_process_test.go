@@ -250,7 +250,7 @@ func (w *town) comes(at int, box, what, name string) {
 	if n == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*requestLimit) //quorate:realtime So long people wait.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*requestTimeout) //quorate:realtime So long people wait.
 	defer cancel()
 	status, said := post(ctx, n.HTTP, "/boxes/"+box+"/"+what+"/"+name)
 	w.promised.mu.Lock()

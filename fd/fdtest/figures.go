@@ -79,8 +79,8 @@ func answering(name string, draw func(at time.Duration) (time.Duration, bool)) T
 // Bounds of a recorded trace: a judge is asked about each second of it, and there may be as many
 // answers as seconds.
 const (
-	traceMost = 12 * 24 * time.Hour
-	linesMost = int(traceMost / time.Second)
+	maxTrace = 12 * 24 * time.Hour
+	maxLines = int(maxTrace / time.Second)
 )
 
 // ReadTrace reads a recorded trace: a text with the moment of an answer on each line, in seconds
@@ -101,10 +101,10 @@ func ReadTrace(name string, r io.Reader) (Trace, error) {
 			return Trace{}, fmt.Errorf("%s, line %d: %q is no number of seconds from 0 to 1e9", name, number, line)
 		case len(t.Answers) > 0 && at < t.Answers[len(t.Answers)-1]:
 			return Trace{}, fmt.Errorf("%s, line %d: %s is before the moment of the line above", name, number, line)
-		case len(t.Answers) > 0 && at-t.Answers[0] > traceMost:
-			return Trace{}, fmt.Errorf("%s, line %d: %s is more than %v after the first line", name, number, line, traceMost)
-		case len(t.Answers) > linesMost:
-			return Trace{}, fmt.Errorf("%s, line %d: there are more than %d answers", name, number, linesMost)
+		case len(t.Answers) > 0 && at-t.Answers[0] > maxTrace:
+			return Trace{}, fmt.Errorf("%s, line %d: %s is more than %v after the first line", name, number, line, maxTrace)
+		case len(t.Answers) > maxLines:
+			return Trace{}, fmt.Errorf("%s, line %d: there are more than %d answers", name, number, maxLines)
 		}
 		t.Answers = append(t.Answers, at)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stretchMax bounds a wait to this many times its limit, however much is lost: every wait ends.
-const stretchMax = 10
+// maxStretch bounds a wait to this many times its limit, however much is lost: every wait ends.
+const maxStretch = 10
 
 var errLimit = errors.New("patience: the limit of the test has passed")
 
@@ -46,7 +46,7 @@ func longest() time.Duration {
 	if virtual() {
 		return Limit
 	}
-	return stretchMax * Limit
+	return maxStretch * Limit
 }
 
 // fire expires the deadline, or grants again what was lost since it was set.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// inquiryLimit is how long a collection waits for a machine. A driver that is busy for
+// inquiryTimeout is how long a collection waits for a machine. A driver that is busy for
 // longer has trouble that other metrics show; the collection gets what the machine said last.
-const inquiryLimit = 200 * time.Millisecond
+const inquiryTimeout = 200 * time.Millisecond
 
 // Inquiry asks a machine, during a collection of metrics, for values that only the
 // machine knows, and waits for the answer. Collections take turns.
@@ -43,7 +43,7 @@ func (q *Inquiry[T]) Ask(ctx context.Context, over <-chan struct{}, post func(id
 	if post(id) != nil {
 		return answer, false
 	}
-	limit := time.NewTimer(inquiryLimit)
+	limit := time.NewTimer(inquiryTimeout)
 	defer limit.Stop()
 	select {
 	case answer = <-waiting:

@@ -29,7 +29,7 @@ func Malformed(format string, values ...any) error {
 // Number is the number of a field within its message, from 1 to 536,870,911.
 type Number uint32
 
-const numberMax = 1<<29 - 1
+const maxNumber = 1<<29 - 1
 
 // Type is how the value of a field is encoded.
 type Type uint8
@@ -45,8 +45,8 @@ const (
 	Fixed32Type    Type = 5
 )
 
-// groupsMax is how deep groups may be nested, as in protobuf.
-const groupsMax = 10_000
+// maxGroups is how deep groups may be nested, as in protobuf.
+const maxGroups = 10_000
 
 // Field is one field that was read. Its slices alias the input.
 type Field struct {
@@ -74,7 +74,7 @@ func varint(b []byte) (v uint64, n int) {
 // Tag reads a tag off the front of b and returns its length, 0 if there is none.
 func Tag(b []byte) (n Number, t Type, size int) {
 	tag, size := Varint(b)
-	if number := tag >> 3; number == 0 || number > numberMax {
+	if number := tag >> 3; number == 0 || number > maxNumber {
 		return 0, 0, 0
 	}
 	return Number(tag >> 3), Type(tag & 7), size
@@ -92,7 +92,7 @@ func Bytes(b []byte) (v []byte, n int) {
 }
 
 // Next reads a field off the front of b and returns the rest of b.
-func Next(b []byte) (f Field, rest []byte, err error) { return next(b, groupsMax) }
+func Next(b []byte) (f Field, rest []byte, err error) { return next(b, maxGroups) }
 
 func next(b []byte, groups int) (f Field, rest []byte, err error) {
 	number, typ, n := Tag(b)

@@ -139,13 +139,13 @@ func TestSenselessStrategiesSetNoPace(t *testing.T) {
 	}
 }
 
-// messagesMost is how many messages a node of such a cluster sends in a second at most, on average.
-const messagesMost = 60
+// maxMessages is how many messages a node of such a cluster sends in a second at most, on average.
+const maxMessages = 60
 
 // requireQuiet runs a world for a second, and demands that its nodes send no more than that.
 func requireQuiet(t *testing.T, w *simulation.World, nodes uint64) {
 	t.Helper()
 	before := w.Stats().Sent
 	require.NoError(t, w.Run(time.Second))
-	require.LessOrEqual(t, w.Stats().Sent-before, messagesMost*nodes, "seed %d at %v", w.Seed(), w.Now())
+	require.LessOrEqual(t, w.Stats().Sent-before, maxMessages*nodes, "seed %d at %v", w.Seed(), w.Now())
 }

@@ -217,14 +217,14 @@ func (c *Invariants) Stepped(_ *simulation.World, n *simulation.Node) error {
 	return c.checkAssigned(n.ID(), was, is, m.Snapshot().Converged)
 }
 
-// wholeMax is how many whole states are checked in a second. In larger clusters the nodes
+// maxWhole is how many whole states are checked in a second. In larger clusters the nodes
 // take turns.
-const wholeMax = 50
+const maxWhole = 50
 
 // Second looks at all nodes.
 func (c *Invariants) Second(w *simulation.World) error {
 	nodes := w.Nodes()
-	turns := (len(nodes) + wholeMax - 1) / wholeMax
+	turns := (len(nodes) + maxWhole - 1) / maxWhole
 	second := int(w.Now() / time.Second)
 	for i, n := range nodes {
 		if c.Hosts(n) {

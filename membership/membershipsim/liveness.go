@@ -91,10 +91,10 @@ type expectation struct {
 	by      time.Duration
 }
 
-// endsMax is how often a node may end by itself while nothing changes from outside: once
+// maxEnds is how often a node may end by itself while nothing changes from outside: once
 // because it was on the losing side, once because its restart met the rest of that side,
 // and once more for each node of a pair.
-const endsMax = 4
+const maxEnds = 4
 
 // newcomerPatience is how long a newcomer that hears no voter any more takes the voters'
 // records about it for a sign of their life.
@@ -168,7 +168,7 @@ func (l *Liveness) ended(n *simulation.Node, e simulation.Ended) {
 		l.steady = changedAt(w)
 		clear(l.ends)
 	}
-	if l.ends[n.ID().Address]++; l.Bounds.Answered && l.ends[n.ID().Address] > endsMax {
+	if l.ends[n.ID().Address]++; l.Bounds.Answered && l.ends[n.ID().Address] > maxEnds {
 		w.Fail(fmt.Errorf("endless: nodes at %v have ended by themselves %d times since anything changed from outside, %v ago, the last one because it %s",
 			n.ID().Address, l.ends[n.ID().Address], w.Steady(), e.Why))
 	}

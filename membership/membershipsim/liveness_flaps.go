@@ -13,11 +13,11 @@ import (
 	"github.com/quorate/quorate/simulation"
 )
 
-// A member flaps when one node has marked it flapsMost times within flapWindow, and that node itself
+// A member flaps when one node has marked it maxFlaps times within flapWindow, and that node itself
 // did not stand still meanwhile.
 const (
 	flapWindow = time.Minute
-	flapsMost  = 3
+	maxFlaps   = 3
 )
 
 // nodePair is a node, and the node that its decisions are about, both as texts.
@@ -38,7 +38,7 @@ func (l *Liveness) checkFlapping(n *simulation.Node, d machine.Decide) error {
 		l.marked[key] = append(slices.DeleteFunc(l.marked[key], old), now)
 	case "reachable":
 		all := l.marked[key]
-		if len(all) < flapsMost {
+		if len(all) < maxFlaps {
 			return nil
 		}
 		l.Flaps++

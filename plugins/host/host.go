@@ -83,7 +83,7 @@ func Open(ctx context.Context, name string, cfg plugins.Config, opts ...Option) 
 	case <-p.ended:
 		return nil, p.view.Load().LastErr
 	case <-ctx.Done():
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
 		return nil, errors.Join(context.Cause(ctx), p.Close(closing))
 	}
@@ -108,8 +108,8 @@ func (h *Host) Open(ctx context.Context, name string, cfg plugins.Config, log *s
 	}))...)
 }
 
-// closeLimit is how long the cleanup after a failed Open may take.
-const closeLimit = 5 * time.Second
+// closeTimeout is how long the cleanup after a failed Open may take.
+const closeTimeout = 5 * time.Second
 
 func validate(name string, cfg plugins.Config) error {
 	err := cfg.Validate()
@@ -205,6 +205,6 @@ func timesOf(cfg plugins.Config) supervisor.Config {
 		HealthInterval: cfg.HealthInterval, HealthTimeout: cfg.HealthTimeout, UnhealthyAfter: unhealthyAfter, HungAfter: hungAfter,
 		BackoffMin: cfg.RestartBackoffMin, BackoffMax: cfg.RestartBackoffMax,
 		BreakerFailures: breakerFailures, BreakerWindow: breakerWindow, BreakerOpen: cfg.RestartBackoffMax,
-		ProvedAfter: provedAfter, DrainLimit: drainLimit, Debug: cfg.Debug,
+		ProvedAfter: provedAfter, DrainLimit: drainTimeout, Debug: cfg.Debug,
 	}
 }

@@ -61,9 +61,9 @@ const (
 	breakerFailures = 5
 	breakerWindow   = time.Minute
 	provedAfter     = 10 * time.Second
-	// drainLimit is the longest call-timeout that can be configured: no call of an
+	// drainTimeout is the longest call-timeout that can be configured: no call of an
 	// old process is cut off by a swap.
-	drainLimit = 5 * time.Second
+	drainTimeout = 5 * time.Second
 	// killGrace is how long a process that was told to stop may take.
 	killGrace = 3 * time.Second
 )

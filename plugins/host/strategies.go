@@ -75,7 +75,7 @@ func (p *Plugin) Try(ctx context.Context) (string, error) {
 func (p *Plugin) strategy(policy contract.Policy) any {
 	p.asked.Do(func() {
 		p.answers = policy.Client(client.Target{
-			Conn: connection{p}, Name: p.name, Class: p.Manifest().Class, Timeout: drainLimit,
+			Conn: connection{p}, Name: p.name, Class: p.Manifest().Class, Timeout: drainTimeout,
 			Resent: func() { p.resent.Add(1) }, Called: p.called,
 		})
 	})

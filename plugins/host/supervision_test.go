@@ -396,7 +396,7 @@ func TestAnswerAfterTheDrainIsDropped(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		require.NoError(t, p.Swap(t.Context(), fakeConfig(t)))
-		require.Equal(t, drainLimit, time.Since(began), "the drain is bounded")
+		require.Equal(t, drainTimeout, time.Since(began), "the drain is bounded")
 		n, err := ask(t, p)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)

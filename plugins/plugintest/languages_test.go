@@ -18,9 +18,9 @@ import (
 // An example in another language is copied, since what builds it leaves files behind, then
 // built, tested by its own tests, and given to the kit. Its packages are kept between runs.
 
-// startMost is how long a start may take: an interpreter that loads its packages takes a fraction of
+// maxStart is how long a start may take: an interpreter that loads its packages takes a fraction of
 // a second, and many times that on a machine that does much else.
-const startMost = time.Minute
+const maxStart = time.Minute
 
 // built copies an example, has make build and test it, and returns the path of the plugin.
 // The variables are those of its Makefile.
@@ -42,7 +42,7 @@ func tried(t *testing.T, path, settings string) {
 	file := filepath.Join(t.TempDir(), "settings.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
 	trial := exec.CommandContext(t.Context(), commandLine(t), "plugin", "test", path, "--settings", file,
-		"--start-timeout", startMost.String(), "--calls", "2000", "--for", "3s")
+		"--start-timeout", maxStart.String(), "--calls", "2000", "--for", "3s")
 	text, err := trial.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	require.Contains(t, string(text), "ok   sim/")

@@ -23,9 +23,9 @@ const (
 	callers, callsEach = 4, 25
 	// callsUsual is how many questions Memory asks without [Calls].
 	callsUsual = 2000
-	// growthMost is by how many bytes the process may grow from the first tenth of the
+	// maxGrowth is by how many bytes the process may grow from the first tenth of the
 	// questions to the last.
-	growthMost = 16 << 20
+	maxGrowth = 16 << 20
 )
 
 // Option changes what [Test] does.
@@ -89,7 +89,7 @@ func keepsItsMemory(tb testing.TB, c plugins.Config, calls int) {
 		tb.Fatalf("process %d has ended during %d questions, now there is %d", pid, calls, now)
 	}
 	tb.Logf("%d KiB after %d questions, %d KiB after %d", before>>10, calls/10, after>>10, calls)
-	if grown := after - before; grown > growthMost {
+	if grown := after - before; grown > maxGrowth {
 		tb.Fatalf("the process has grown by %d KiB with %d questions, from %d KiB", grown>>10, calls-calls/10, before>>10)
 	}
 }

@@ -54,8 +54,8 @@ func TestPythonProjectsPass(t *testing.T) {
 			run(t, command, "plugin", "new", string(policy), "tried", "--lang", "python", "--dir", dir)
 			run(t, "make", append(slices.Clone(shared), "-C", dir)...)
 			path := filepath.Join(dir, "bin", "tried")
-			require.Contains(t, run(t, command, "plugin", "check", path, "--start-timeout", startMost.String()), "\nok\n")
-			Test(t, plugins.Config{Policy: policy, Path: path, StartTimeout: startMost})
+			require.Contains(t, run(t, command, "plugin", "check", path, "--start-timeout", maxStart.String()), "\nok\n")
+			Test(t, plugins.Config{Policy: policy, Path: path, StartTimeout: maxStart})
 		})
 	}
 	t.Run("walk of the documentation", func(t *testing.T) {

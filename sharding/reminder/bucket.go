@@ -58,8 +58,8 @@ type question struct {
 }
 
 const (
-	stopLimit   = 2 * time.Second // For what is under way when the bucket moves.
-	tellLimit   = 5 * time.Second // For the message to itself: the mailbox has room, or the entity is gone.
+	stopTimeout = 2 * time.Second // For what is under way when the bucket moves.
+	tellTimeout = 5 * time.Second // For the message to itself: the mailbox has room, or the entity is gone.
 	reopenFirst = time.Second
 	maxReopen   = 30 * time.Second
 )
@@ -95,7 +95,7 @@ func (b *bucket) begin(c *sharding.Context) {
 func (b *bucket) Stop(c *sharding.Context) {
 	if c.StopReason().Sole() {
 		close(b.loop.stop)
-		timer := time.NewTimer(stopLimit)
+		timer := time.NewTimer(stopTimeout)
 		defer timer.Stop()
 		select {
 		case <-b.loop.over:
@@ -216,7 +216,7 @@ func (l *loop) tell() {
 		return
 	}
 	<-l.bucket.service.started
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), tellLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), tellTimeout)
 	defer cancel()
 	// One that cannot be told is not here any more.
 	_ = l.bucket.service.region.Tell(ctx, l.id, &sharding.Bytes{})

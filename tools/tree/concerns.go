@@ -21,8 +21,8 @@ import (
 
 const (
 	operationsAsked = 25 // a type with no more is not looked at
-	operationsMax   = 40 // more are a question
-	partMax         = 5  // two parts with more operations each are a question
+	maxOperations   = 40 // more are a question
+	maxPart         = 5  // two parts with more operations each are a question
 	questionsFile   = "tools/tree/questions.go"
 )
 
@@ -242,7 +242,7 @@ func (s *structure) question() (Question, bool) {
 	}
 	large := s.large()
 	q := Question{Operations: len(s.order), Parts: len(large)}
-	return q, q.Operations > operationsMax || q.Parts > 1
+	return q, q.Operations > maxOperations || q.Parts > 1
 }
 
 // cut returns the part that would best be a type of its own; nil when the fields show none. It is the second of the
@@ -273,7 +273,7 @@ func (s *structure) cut() *part {
 			}
 			grown, gain = next, more
 		}
-		if len(grown.operations) > partMax && gain > score {
+		if len(grown.operations) > maxPart && gain > score {
 			best, score = &grown, gain
 		}
 	}
@@ -326,7 +326,7 @@ func (s *structure) suggestion() string {
 
 // large returns the parts that are a question, the largest first.
 func (s *structure) large() []part {
-	parts := slices.DeleteFunc(s.parts(), func(p part) bool { return len(p.operations) <= partMax })
+	parts := slices.DeleteFunc(s.parts(), func(p part) bool { return len(p.operations) <= maxPart })
 	slices.SortStableFunc(parts, func(a, b part) int { return len(b.operations) - len(a.operations) })
 	return parts
 }

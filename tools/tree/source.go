@@ -19,9 +19,9 @@ import (
 // ([commentWidth]), and notes of unfinished work ([todo]). [calls] serves other checks.
 
 const (
-	commentMax   = 120 // columns of a line of prose in a comment, a tab being one
-	docInlineMax = 10  // a longer package comment has a doc.go
-	headlessMax  = 150 // a file with more lines opens with what happens in it
+	maxComment   = 120 // columns of a line of prose in a comment, a tab being one
+	maxDocInline = 10  // a longer package comment has a doc.go
+	maxHeadless  = 150 // a file with more lines opens with what happens in it
 	header       = "// Copyright The Quorate Authors\n// SPDX-License-Identifier: Apache-2.0\n"
 )
 
@@ -41,7 +41,7 @@ func packageDocs(r *Repository) []Fault {
 			continue
 		}
 		lines := r.Fset.Position(doc.End()).Line - r.Fset.Position(doc.Pos()).Line + 1
-		if lines > docInlineMax && path.Base(f.Name) != "doc.go" {
+		if lines > maxDocInline && path.Base(f.Name) != "doc.go" {
 			faults = append(faults, r.at(doc.Pos(), "a package comment of %d lines belongs into doc.go", lines))
 		}
 	}
@@ -54,7 +54,7 @@ func fileHeads(r *Repository) []Fault {
 	var faults []Fault
 	for _, f := range r.Files {
 		lines := strings.Count(string(f.Source), "\n")
-		if f.Test || f.Generated || lines <= headlessMax || hasHead(f.Syntax) {
+		if f.Test || f.Generated || lines <= maxHeadless || hasHead(f.Syntax) {
 			continue
 		}
 		faults = append(faults, Fault{File: f.Name, Line: 1, Text: fmt.Sprintf(
@@ -79,8 +79,8 @@ func commentWidth(r *Repository) []Fault {
 			}
 			for _, c := range group.List {
 				line := lines[r.Fset.Position(c.Pos()).Line-1]
-				if width := utf8.RuneCountInString(line); width > commentMax && prose.MatchString(line) {
-					faults = append(faults, r.at(c.Pos(), "a line of a comment with %d columns, of %d that it may have: wrap it", width, commentMax))
+				if width := utf8.RuneCountInString(line); width > maxComment && prose.MatchString(line) {
+					faults = append(faults, r.at(c.Pos(), "a line of a comment with %d columns, of %d that it may have: wrap it", width, maxComment))
 				}
 			}
 		}

@@ -34,7 +34,7 @@ func joinGroup() harness.Group {
 		Name: "join", About: "a third node joins two under load, 1,000 entities",
 		Experiments: []harness.Experiment{{Measure: changed(0, joins), Spec: harness.Spec{Entities: 1000, Nodes: 3}, Figures: []figure.Figure{
 			{Name: "failed-asks", Value: "failed", Better: figure.Lower, Zero: true},
-			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: figure.Lower, Target: gapMax},
+			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: figure.Lower, Target: maxGap},
 			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: figure.Lower},
 			{Name: "moved", Value: "moved", Unit: "%", Better: figure.Higher, Target: 30},
 			{Name: "last-move-after", Value: "settled", Unit: "s", Better: figure.Lower},
@@ -44,9 +44,9 @@ func joinGroup() harness.Group {
 	}
 }
 
-// gapMax is for how many milliseconds no entity may be silent when its node has not failed: each is
+// maxGap is for how many milliseconds no entity may be silent when its node has not failed: each is
 // asked every 100 ms.
-const gapMax = 300
+const maxGap = 300
 
 // rebalanceGroup is a node that joins under load, and takes over a third of very many shards.
 func rebalanceGroup() harness.Group {
@@ -71,7 +71,7 @@ func rollingGroup() harness.Group {
 		Name: "rolling", About: "five nodes under load are restarted one after the other",
 		Experiments: []harness.Experiment{{Measure: changed(spec.Nodes-1, rolls), Spec: spec, Figures: []figure.Figure{
 			{Name: "failed-asks", Value: "failed", Better: figure.Lower, Zero: true},
-			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: figure.Lower, Target: gapMax},
+			{Name: "longest-gap", Value: "gap", Unit: "ms", Better: figure.Lower, Target: maxGap},
 			{Name: "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: figure.Lower},
 			{Name: "ask-p99", Value: "p99", Unit: "ms", Better: figure.Lower},
 			{Name: "all-restarted-after", Value: "took", Unit: "s", Better: figure.Lower},
@@ -86,7 +86,7 @@ func killGroup() harness.Group {
 		return harness.Experiment{Measure: changed(1, kills), Spec: harness.Spec{Entities: 1000, Nodes: 3, Oldest: oldest}, Figures: []figure.Figure{
 			{Name: prefix + "all-answer-after", Value: "answer", Unit: "s", Better: figure.Lower, Target: 10},
 			{Name: prefix + "failed-asks-survivors", Value: "survivors", Better: figure.Lower, Zero: true},
-			{Name: prefix + "longest-gap-survivors", Value: "gap", Unit: "ms", Better: figure.Lower, Target: gapMax},
+			{Name: prefix + "longest-gap-survivors", Value: "gap", Unit: "ms", Better: figure.Lower, Target: maxGap},
 			{Name: prefix + "longest-gap-before", Value: "gap-idle", Unit: "ms", Better: figure.Lower},
 			{Name: prefix + "failed-asks-victim", Value: "victim", Better: figure.Lower},
 			{Name: prefix + "active-twice", Value: "overlapped", Better: figure.Lower, Zero: true},
@@ -191,7 +191,7 @@ func rolls(ctx context.Context, f *processCluster, _ summary, out *figure.Outcom
 	if _, _, err := f.settleShards(ctx); err != nil {
 		return err
 	}
-	_, err := f.watches.allSince(ctx, time.Now(), answerLimit)
+	_, err := f.watches.allSince(ctx, time.Now(), answerTimeout)
 	return err
 }
 
@@ -206,7 +206,7 @@ func kills(ctx context.Context, f *processCluster, before summary, out *figure.O
 	}
 	killed := time.Now()
 	f.others.Take(victim).Kill()
-	took, err := f.watches.allSince(ctx, killed, answerLimit)
+	took, err := f.watches.allSince(ctx, killed, answerTimeout)
 	out.Values["answer"] = took.Seconds()
 	return err
 }

@@ -49,8 +49,8 @@ const (
 	requestAskers = 8
 	// pace is how often an asker looks how many requests are due.
 	pace = 5 * time.Millisecond
-	// requestLimit is how long one answer may take.
-	requestLimit = 5 * time.Second
+	// requestTimeout is how long one answer may take.
+	requestTimeout = 5 * time.Second
 	// probeEvery is how often a health check is due, far more often than orchestrators ask.
 	probeEvery = 10 * time.Millisecond
 	// crowding is how long silent connections have to come before probes are measured.
@@ -134,7 +134,7 @@ func used(ctx context.Context, during time.Duration) (float64, error) {
 // serveAsker asks a node for its members, so many times a second, until the parent process is gone.
 func serveAsker(ctx context.Context, s harness.Spec, k *harness.Link) error {
 	var answered, failed atomic.Uint64
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: requestAskers}, Timeout: requestLimit}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: requestAskers}, Timeout: requestTimeout}
 	due := make(chan struct{}, s.Rate) // What is due for a second; more than that has failed.
 	for range requestAskers {
 		// Owned by the process: ends with it.
@@ -228,7 +228,7 @@ func measureSilent(ctx context.Context, s harness.Spec, k *harness.Link) (out fi
 
 // probeHealth asks for the health of a node for a while, and returns how long each answer took from when it was due.
 func probeHealth(ctx context.Context, url string, during time.Duration) (took []time.Duration, failed int, err error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestLimit}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: requestTimeout}
 	began := time.Now()
 	for due := began; due.Sub(began) < during; due = due.Add(probeEvery) {
 		if err := harness.Pause(ctx, max(time.Until(due), 0)); err != nil {
@@ -252,7 +252,7 @@ func serveSilent(ctx context.Context, s harness.Spec, k *harness.Link) error {
 		go func() {
 			_ = harness.Pause(ctx, 2*again*time.Duration(i)/time.Duration(s.Senders)) // As many come at any time.
 			for ctx.Err() == nil {
-				conn, err := (&net.Dialer{Timeout: requestLimit}).DialContext(ctx, "tcp", s.Seeds[0])
+				conn, err := (&net.Dialer{Timeout: requestTimeout}).DialContext(ctx, "tcp", s.Seeds[0])
 				if err == nil {
 					opened.Add(1)
 					open.Add(1)

@@ -87,7 +87,7 @@ func quiet() *slog.Logger {
 
 const (
 	pollInterval = 10 * time.Millisecond
-	awaitLimit   = 2 * time.Minute // For all nodes to know all others, and for a crash to be known.
+	awaitTimeout = 2 * time.Minute // For all nodes to know all others, and for a crash to be known.
 	quietTime    = 5 * time.Second // Between the last member and the measurement of a quiet cluster.
 )
 
@@ -97,8 +97,8 @@ func until(ctx context.Context, began time.Time, nodes []*membership.Node, what 
 		if holds() {
 			return true, nil
 		}
-		if time.Since(began) > awaitLimit {
-			return false, fmt.Errorf("bench: after %v it is not so that %s: %s", awaitLimit, what, standOf(nodes))
+		if time.Since(began) > awaitTimeout {
+			return false, fmt.Errorf("bench: after %v it is not so that %s: %s", awaitTimeout, what, standOf(nodes))
 		}
 		for _, n := range nodes {
 			if err := n.Err(); err != nil {

@@ -24,8 +24,8 @@ const (
 	// scrapeInterval is how often metrics are fetched, far more often than in
 	// production.
 	scrapeInterval = time.Second
-	// scrapeLimit is how long a fetch may take.
-	scrapeLimit = 5 * time.Second
+	// scrapeTimeout is how long a fetch may take.
+	scrapeTimeout = 5 * time.Second
 )
 
 // startObserved is [startNode] with the telemetry of production, if the spec wants it:
@@ -66,7 +66,7 @@ func startObserved(ctx context.Context, s harness.Spec, seeds []string, change f
 
 // scrape fetches the metrics of a node once.
 func scrape(ctx context.Context, node *cluster.Node) error {
-	ctx, cancel := context.WithTimeout(ctx, scrapeLimit)
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
 	return fetch(ctx, http.DefaultClient, "http://"+node.ManagementAddress()+"/metrics")
 }

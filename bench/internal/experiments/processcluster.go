@@ -19,7 +19,7 @@ import (
 // entities in the end ([processCluster.census]), and the node in each of the other processes ([serveMember]).
 
 const (
-	answerLimit   = 60 * time.Second // For all entities to answer.
+	answerTimeout = 60 * time.Second // For all entities to answer.
 	baselineSteps = 2                // Measuring times that pass before anything is done to the cluster.
 )
 
@@ -67,7 +67,7 @@ func startProcessCluster(ctx context.Context, s harness.Spec, k *harness.Link, m
 		return nil, err
 	}
 	f.watches = watchOver(ctx, region, s.Entities)
-	_, err = f.watches.allSince(ctx, time.Now(), answerLimit)
+	_, err = f.watches.allSince(ctx, time.Now(), answerTimeout)
 	return f, err
 }
 

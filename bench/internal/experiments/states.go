@@ -60,8 +60,8 @@ type server struct {
 }
 
 const (
-	startLimit  = time.Minute // For a server to take connections.
-	connections = 8
+	startTimeout = time.Minute // For a server to take connections.
+	connections  = 8
 )
 
 // missing says why there is no server; empty if there is one.
@@ -74,7 +74,7 @@ func missing() string {
 
 // startServer starts a server.
 func startServer(ctx context.Context) (*server, error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	s, err := postgrestest.Start(ctx)
 	if err != nil {
@@ -109,8 +109,8 @@ const (
 FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bytea[]) AS w (id, epoch, version, state)
 WHERE s.id = w.id AND s.epoch = w.epoch AND s.version = w.version - 1`
 
-	batchMost = 256 // As the keeper has it by default.
-	callsMost = 4
+	maxBatch  = 256 // As the keeper has it by default.
+	maxCalls  = 4
 	epochSize = 40
 )
 
@@ -127,15 +127,15 @@ func measureStatements(ctx context.Context, s harness.Spec, _ *harness.Link) (ou
 	if _, err := server.pool.Exec(ctx, insertRows, s.Entities, make([]byte, epochSize)); err != nil {
 		return out, err
 	}
-	writers := (s.Senders + batchMost - 1) / batchMost
-	if writers > callsMost || s.Entities != s.Senders {
+	writers := (s.Senders + maxBatch - 1) / maxBatch
+	if writers > maxCalls || s.Entities != s.Senders {
 		return out, fmt.Errorf("bench: %d senders to %d rows cannot be measured", s.Senders, s.Entities)
 	}
-	rows := func(writer int) int { return min(batchMost, s.Entities-writer*batchMost) }
+	rows := func(writer int) int { return min(maxBatch, s.Entities-writer*maxBatch) }
 	took := make([][]time.Duration, writers)
 	began := time.Now()
 	err = harness.Together(writers, func(i int) (err error) {
-		took[i], err = updateOn(ctx, server.pool, i*batchMost, rows(i), s)
+		took[i], err = updateOn(ctx, server.pool, i*maxBatch, rows(i), s)
 		return err
 	})
 	elapsed, changes := time.Since(began), 0

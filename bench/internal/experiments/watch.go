@@ -21,8 +21,8 @@ const (
 	// watchEvery is how often each entity is asked, and so the resolution of a gap.
 	watchEvery = 100 * time.Millisecond
 
-	// watchLimit is how long one ask may take, longer than a fail-over.
-	watchLimit = 20 * time.Second
+	// watchTimeout is how long one ask may take, longer than a fail-over.
+	watchTimeout = 20 * time.Second
 )
 
 // watch asks one entity again and again and notes how it answers.
@@ -78,7 +78,7 @@ func (w *watches) askOn(ctx context.Context, one *watch, name string) {
 	for ctx.Err() == nil {
 		one.seq++
 		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, watchLimit)
+		limited, cancel := context.WithTimeout(ctx, watchTimeout)
 		answer, err := sharding.Ask[*harness.Message](limited, w.region, name, &harness.Message{Seq: one.seq, Ask: true})
 		cancel()
 		if err == nil && answer.Seq != one.seq {

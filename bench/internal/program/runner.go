@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/bench/internal/harness"
 )
 
-// runLimit is how long a run may take whose spec sets no limit.
-const runLimit = 3 * time.Minute
+// runTimeout is how long a run may take whose spec sets no limit.
+const runTimeout = 3 * time.Minute
 
 // runner measures groups.
 type runner struct {
@@ -62,7 +62,7 @@ func (r runner) once(ctx context.Context, s harness.Spec) (out figure.Outcome, e
 		s.Entities = min(s.Entities, r.entities)
 	}
 	if s.Limit == 0 {
-		s.Limit = runLimit
+		s.Limit = runTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()

@@ -60,8 +60,8 @@ func machineRules() rules {
 	}
 }
 
-// nodesMost is the highest number of replicas in a chain. Sets of them are bits here.
-const nodesMost = 4
+// maxNodes is the highest number of replicas in a chain. Sets of them are bits here.
+const maxNodes = 4
 
 // group8 are some of the replicas of a chain, a bit for each.
 type group8 = uint8
@@ -77,7 +77,7 @@ func has(of group8, i int) bool { return of>>i&1 == 1 }
 // setOf returns the set of some replicas.
 func setOf(of group8) Set {
 	var all Set
-	for i := range nodesMost {
+	for i := range maxNodes {
 		if has(of, i) {
 			all = append(all, Replica{ID: idOf(i)})
 		}
@@ -95,11 +95,11 @@ type link struct {
 	held bool // The bucket of the key is held back.
 	pair bool // It has former homes then.
 
-	reads, ready, sealed [1 << nodesMost]bool
-	freed                [1 << nodesMost]bool
-	writes, agreed       [1 << nodesMost][2]bool
-	enough               [nodesMost][1 << nodesMost][1 << nodesMost]bool // By taken and whole.
-	least                [nodesMost][]copies8                            // The fewest that are enough.
+	reads, ready, sealed [1 << maxNodes]bool
+	freed                [1 << maxNodes]bool
+	writes, agreed       [1 << maxNodes][2]bool
+	enough               [maxNodes][1 << maxNodes][1 << maxNodes]bool // By taken and whole.
+	least                [maxNodes][]copies8                          // The fewest that are enough.
 	stays                group8
 	awaited              group8 // Those that have to catch up before the change ends.
 }
@@ -198,7 +198,7 @@ type moment struct {
 	writer  int8 // That by which the writer goes.
 	reader  int8 // That by which the reader goes, -1 before it begins.
 	first   int8 // The same for the first reader.
-	knows   [nodesMost]int8
+	knows   [maxNodes]int8
 	holds   group8 // Who holds what was written.
 	caught  group8
 	acks    group8 // Who has acknowledged it to the writer, or the first reader.
@@ -207,10 +207,10 @@ type moment struct {
 	seen    bool   // An answer had what was written.
 	storing bool   // The first reader writes back.
 
-	got    [nodesMost]copies8 // Whose copies were taken in.
-	source [nodesMost]int8    // With whom a comparison is under way, plus one.
-	brings group8             // By which comparisons comes what was written.
-	whole  group8             // Which comparisons were begun with one that had caught up.
+	got    [maxNodes]copies8 // Whose copies were taken in.
+	source [maxNodes]int8    // With whom a comparison is under way, plus one.
+	brings group8            // By which comparisons comes what was written.
+	whole  group8            // Which comparisons were begun with one that had caught up.
 }
 
 // explorer goes through the moments of a chain.
@@ -509,7 +509,7 @@ func (x *explorer) next(m moment) {
 	}
 	m.gen++
 	m.caught &= next.stays
-	m.got, m.source, m.brings, m.whole = [nodesMost]copies8{}, [nodesMost]int8{}, 0, 0
+	m.got, m.source, m.brings, m.whole = [maxNodes]copies8{}, [maxNodes]int8{}, 0, 0
 	x.push(m)
 }
 

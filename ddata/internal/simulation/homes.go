@@ -25,8 +25,8 @@ import (
 // homesNodes is the usual number of nodes of Homes.
 const homesNodes = 6
 
-// homesBound is the time within which the other nodes have to go on, and buckets have to recover.
-const homesBound = 60 * time.Second
+// homesTimeout is the time within which the other nodes have to go on, and buckets have to recover.
+const homesTimeout = 60 * time.Second
 
 // Homes runs replicas of which some homes of a bucket end at once.
 func Homes(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, error) {
@@ -67,10 +67,10 @@ type crashedHomes struct {
 	diskLater bool // Their disks come back after the loss was accepted.
 }
 
-// within runs the world until holds returns no error, at most for homesBound. What says what is waited for.
+// within runs the world until holds returns no error, at most for homesTimeout. What says what is waited for.
 func (c *Cluster) within(what string, holds func() error) error {
 	var why error
-	_, err := c.World.RunUntil(homesBound, func() bool {
+	_, err := c.World.RunUntil(homesTimeout, func() bool {
 		why = holds()
 		return why == nil
 	})
@@ -78,7 +78,7 @@ func (c *Cluster) within(what string, holds func() error) error {
 		for _, at := range c.World.Nodes() {
 			why = fmt.Errorf("%w\n%s", why, c.nodes[at.ID()].machine)
 		}
-		return fmt.Errorf("not within %v: %s: %w", homesBound, what, why)
+		return fmt.Errorf("not within %v: %s: %w", homesTimeout, what, why)
 	}
 	return err
 }

@@ -25,8 +25,8 @@ const (
 	portsTried = 20
 	// plainBytes is how much a client without EDNS takes over UDP (RFC 1035).
 	plainBytes = 512
-	// aliasesMax is the longest chain of aliases in the zone.
-	aliasesMax = 100
+	// maxAliases is the longest chain of aliases in the zone.
+	maxAliases = 100
 )
 
 // Exchange is a query and the answer that the server would give.
@@ -266,7 +266,7 @@ func (s *Server) answer(network string, query *dns.Msg) *dns.Msg {
 
 // resolve adds the records of a name, its aliases and the records to which these lead.
 func (s *Server) resolve(answer *dns.Msg, name string, kind uint16) {
-	for range aliasesMax {
+	for range maxAliases {
 		list, exists := s.records[name]
 		alias := ""
 		for _, rr := range list {

@@ -55,8 +55,8 @@ func Parallel(t *testing.T, name string, part func(t *testing.T)) {
 	})
 }
 
-// answerMax bounds how long a store may take in the suite to see that a context has ended.
-const answerMax = 5 * time.Second
+// maxAnswer bounds how long a store may take in the suite to see that a context has ended.
+const maxAnswer = 5 * time.Second
 
 // Test checks a store against the contract of [lease.Store], and keepers over it.
 func Test(t *testing.T, p Place) {
@@ -113,7 +113,7 @@ func until(t testing.TB, s lease.Store, c lease.Claim, good func(lease.Answer) b
 	var last error
 	next := time.NewTicker(pause)
 	defer next.Stop()
-	for watch := patience.Start(t); watch.Elapsed() < 3*c.TTL+answerMax; <-next.C {
+	for watch := patience.Start(t); watch.Elapsed() < 3*c.TTL+maxAnswer; <-next.C {
 		var a lease.Answer
 		a, last = s.Take(t.Context(), c)
 		if last == nil && good(a) {
@@ -227,7 +227,7 @@ func endedContext(t *testing.T, p Place) {
 	_, err := store.Take(ctx, p.claim("a"))
 	require.Error(t, err)
 	require.Error(t, store.Give(ctx, p.claim("a")))
-	require.Less(t, watch.Elapsed(), answerMax)
+	require.Less(t, watch.Elapsed(), maxAnswer)
 }
 
 func endOfALease(t *testing.T, p Place) {
@@ -259,7 +259,7 @@ func serverAway(t *testing.T, p Place) {
 	_, err := store.Take(ctx, p.claim("a"))
 	require.Error(t, err, "what is unknown is no answer")
 	require.Error(t, store.Give(ctx, p.claim("a")))
-	require.Less(t, watch.Elapsed(), answerMax)
+	require.Less(t, watch.Elapsed(), maxAnswer)
 	server.Cut(false)
 	again := until(t, store, p.claim("a"), granted)
 	require.GreaterOrEqual(t, again.Token, first.Token)
@@ -284,7 +284,7 @@ func (p Place) acquire(t testing.TB, k *lease.Keeper) lease.Holding {
 	var last error
 	next := time.NewTicker(pause)
 	defer next.Stop()
-	for watch := patience.Start(t); watch.Elapsed() < 3*p.TTL+answerMax; <-next.C {
+	for watch := patience.Start(t); watch.Elapsed() < 3*p.TTL+maxAnswer; <-next.C {
 		var h lease.Holding
 		if h, last = k.Acquire(t.Context()); last == nil {
 			return h

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	answerMost = 64 << 10 // Bytes of an answer that are read.
-	reasonMost = 900      // Bytes of the operator's reason that are passed on.
+	maxAnswer = 64 << 10 // Bytes of an answer that are read.
+	maxReason = 900      // Bytes of the operator's reason that are passed on.
 )
 
 // settings are the settings under plugins.<name>.settings.
@@ -91,7 +91,7 @@ func (a *approval) Decide(ctx context.Context, o bootstrap.Observations) (bootst
 	if err != nil {
 		return bootstrap.Decision{}, fmt.Errorf("no approval from %s: %w", a.URL, err)
 	}
-	reason := got.Reason[:min(len(got.Reason), reasonMost)]
+	reason := got.Reason[:min(len(got.Reason), maxReason)]
 	if !*got.Allowed {
 		return bootstrap.Decision{Reason: "the operator has not approved a new cluster: " + reason}, nil
 	}
@@ -125,7 +125,7 @@ func (a *approval) ask(ctx context.Context, r request) (got answer, err error) {
 	if back.StatusCode != http.StatusOK {
 		return got, fmt.Errorf("it answers %s", back.Status)
 	}
-	if err := json.NewDecoder(io.LimitReader(back.Body, answerMost)).Decode(&got); err != nil {
+	if err := json.NewDecoder(io.LimitReader(back.Body, maxAnswer)).Decode(&got); err != nil {
 		return got, fmt.Errorf("its answer: %w", err)
 	}
 	if got.Allowed == nil {

@@ -113,7 +113,7 @@ func TestAnEndpointThatDoesNotAnswerApprovesNothing(t *testing.T) {
 	for want, answer := range map[string]http.HandlerFunc{
 		`no field "allowed"`:      saying(`{}`),
 		"its answer: ":            saying(`<html>`),
-		"unexpected EOF":          saying(`{"reason": "` + strings.Repeat("x", 2*answerMost) + `"}`),
+		"unexpected EOF":          saying(`{"reason": "` + strings.Repeat("x", 2*maxAnswer) + `"}`),
 		"307 Temporary Redirect":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) },
 		"503 Service Unavailable": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 		"Client.Timeout exceeded ": func(_ http.ResponseWriter, r *http.Request) {

@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/plugins/sdk"
 )
 
-// outputMost is how much of what the program prints is read.
-const outputMost = 1 << 20
+// maxOutput is how much of what the program prints is read.
+const maxOutput = 1 << 20
 
 // settings are the settings under plugins.<name>.settings.
 type settings struct {
@@ -62,7 +62,7 @@ func (i *inventory) Lookup(ctx context.Context, q discovery.Query) (discovery.Ta
 		first, _, _ := strings.Cut(trouble.String(), "\n")
 		return discovery.Targets{}, fmt.Errorf("%s: %w: %s", i.Command[0], err, first)
 	case out.full:
-		return discovery.Targets{}, fmt.Errorf("%s prints more than %d bytes", i.Command[0], outputMost)
+		return discovery.Targets{}, fmt.Errorf("%s prints more than %d bytes", i.Command[0], maxOutput)
 	}
 	list, err := read(out.String())
 	return discovery.Targets{List: list, Reason: "printed by " + i.Command[0]}, err
@@ -97,7 +97,7 @@ type bounded struct {
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	kept := p[:min(len(p), outputMost-len(b.text))]
+	kept := p[:min(len(p), maxOutput-len(b.text))]
 	b.full = b.full || len(kept) < len(p)
 	b.text = append(b.text, kept...)
 	return len(p), nil

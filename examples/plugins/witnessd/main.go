@@ -162,12 +162,12 @@ func syncDir(dir string) error {
 	return nil
 }
 
-const requestBytesMax = 1 << 20
+const maxRequestBytes = 1 << 20
 
 // ServeHTTP answers one request.
 func (r *register) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	var q request
-	decode := json.NewDecoder(http.MaxBytesReader(w, h.Body, requestBytesMax))
+	decode := json.NewDecoder(http.MaxBytesReader(w, h.Body, maxRequestBytes))
 	decode.DisallowUnknownFields()
 	if err := decode.Decode(&q); err != nil || h.Method != http.MethodPost || q.Cluster == "" || len(q.Side) == 0 {
 		http.Error(w, "post {cluster, side, voters}, with at least one node in side", http.StatusBadRequest)

@@ -216,7 +216,7 @@ func (w *World) handle(box *mailbox) {
 func (w *World) reply(m *message) []byte {
 	reply := []byte("re " + m.token)
 	if w.chance(0.3) {
-		reply = append(reply, bytes.Repeat([]byte{' '}, w.rand.IntN(replyMost-len(reply)))...)
+		reply = append(reply, bytes.Repeat([]byte{' '}, w.rand.IntN(maxReply-len(reply)))...)
 	}
 	return reply
 }

@@ -38,7 +38,7 @@ func (w *World) limits() exchange.Limits {
 	if w.orderly {
 		return exchange.Limits{Requests: programs * window, Bytes: 1 << 20}
 	}
-	return exchange.Limits{Requests: requestsMost, Bytes: bytesMost}
+	return exchange.Limits{Requests: maxRequests, Bytes: maxBytes}
 }
 
 // start begins a life.

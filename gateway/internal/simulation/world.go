@@ -25,14 +25,14 @@ const (
 	entities = 12
 
 	window       = 6
-	requestsMost = 12
-	bytesMost    = 20 << 10
+	maxRequests  = 12
+	maxBytes     = 20 << 10
 	unreadBytes  = 10 << 10
-	replyMost    = 8 << 10
-	payloadMost  = 3000
+	maxReply     = 8 << 10
+	maxPayload   = 3000
 	writeTimeout = 2 * time.Second
 	closeTimeout = 2 * time.Second
-	queuedMost   = 12
+	maxQueued    = 12
 	queuedBytes  = 16 << 10
 
 	faults   = 90 * time.Second
@@ -157,7 +157,7 @@ func (p *program) open() {
 		nodes = append(nodes, dialer{p.w, p, n})
 	}
 	cfg := client.Default()
-	cfg.Queued, cfg.QueuedBytes = queuedMost, queuedBytes
+	cfg.Queued, cfg.QueuedBytes = maxQueued, queuedBytes
 	p.client = clientsim.Open(p.w, p.w.Source(1000+uint64(p.at)*100+uint64(p.life)), cfg, nodes)
 }
 
@@ -190,7 +190,7 @@ func (p *program) request() {
 	token := fmt.Sprintf("%s/e%d/%d", p.name, entity, p.sent[entity])
 	payload := token
 	if w.rand.IntN(5) == 0 {
-		payload += strings.Repeat(" ", w.rand.IntN(payloadMost-len(token)))
+		payload += strings.Repeat(" ", w.rand.IntN(maxPayload-len(token)))
 	}
 	r := &clientsim.Request{Kind: kind, Entity: fmt.Sprintf("e%d", entity), Payload: []byte(payload), Tell: w.rand.IntN(3) == 0}
 	switch {
@@ -221,7 +221,7 @@ func (p *program) request() {
 	// (docs/clients.md, "What nodes send back, or have not had when they are gone, waits besides: at most a window of
 	// each.")
 	back := window * len(w.nodes)
-	if most, mostBytes := queuedMost+back, queuedBytes+back*payloadMost; waiting > most || bytes < 0 || bytes > mostBytes {
+	if most, mostBytes := maxQueued+back, queuedBytes+back*maxPayload; waiting > most || bytes < 0 || bytes > mostBytes {
 		w.Fail(fmt.Errorf("C5: %d requests of %d bytes wait in %s, at most %d of %d may", waiting, bytes, p.name, most, mostBytes))
 	}
 }

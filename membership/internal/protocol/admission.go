@@ -18,13 +18,13 @@ import (
 // judged again and the node is recorded ([admission.admit]). Each way out is a refusal
 // with a reason.
 
-// pendingJoinsMax bounds the joins that wait for a dial-back. A further request is
+// maxPendingJoins bounds the joins that wait for a dial-back. A further request is
 // refused as busy, and its sender asks again.
-const pendingJoinsMax = 256
+const maxPendingJoins = 256
 
-// waitingJoinersMax bounds the nodes that are answered again when this node becomes a member.
+// maxWaitingJoiners bounds the nodes that are answered again when this node becomes a member.
 // Nodes beyond the bound learn of it by asking again.
-const waitingJoinersMax = 1024
+const maxWaitingJoiners = 1024
 
 // admission is what a member knows about nodes that ask to join through it. A
 // join is recorded only after the address that it names was dialled and the
@@ -70,7 +70,7 @@ func (a *admission) addWaitingJoiner(node gossip.NodeID, attempt uint64, claim C
 	switch {
 	case i >= 0:
 		a.waitingJoiners[i].attempt, a.waitingJoiners[i].claim = attempt, claim
-	case len(a.waitingJoiners) < waitingJoinersMax:
+	case len(a.waitingJoiners) < maxWaitingJoiners:
 		a.waitingJoiners = append(a.waitingJoiners, waitingJoiner{node, attempt, claim})
 	}
 }
@@ -139,7 +139,7 @@ func (a *admission) receiveJoinRequest(from gossip.NodeID, msg JoinRequest) {
 	switch {
 	case dialling && pending.from == from && slices.Equal(pending.request.Member.Roles, msg.Member.Roles):
 		a.pending[from.Address] = pendingJoin{from, msg}
-	case dialling || len(a.pending) >= pendingJoinsMax:
+	case dialling || len(a.pending) >= maxPendingJoins:
 		a.refuseJoin(from, JoinRefused{Attempt: msg.Attempt, Refusal: RefusedBusy, Retry: true, Reason: "too many nodes are joining"})
 	default:
 		a.pending[from.Address] = pendingJoin{from, msg}

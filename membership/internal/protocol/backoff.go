@@ -21,8 +21,8 @@ const (
 	// long without another downing the address starts again from the shortest.
 	LinkBackoffMax = 5 * time.Minute
 
-	// linkBackoffsMax bounds the addresses that are remembered.
-	linkBackoffsMax = 1024
+	// maxLinkBackoffs bounds the addresses that are remembered.
+	maxLinkBackoffs = 1024
 )
 
 // backoffs keeps out, for a growing time, nodes that were downed because some of their
@@ -46,7 +46,7 @@ func (b backoffs) note(a gossip.Address, now machine.Instant) {
 		}
 	}
 	was, known := b[a]
-	if !known && len(b) >= linkBackoffsMax {
+	if !known && len(b) >= maxLinkBackoffs {
 		return
 	}
 	last := min(max(2*was.last, linkBackoffFirst), LinkBackoffMax)

@@ -46,11 +46,11 @@ func TestBackOffsDoubleUpToTheMost(t *testing.T) {
 // beyond are let in, and those that are known go on to wait longer.
 func TestBackOffsAreBounded(t *testing.T) {
 	b := backoffs{}
-	for i := range linkBackoffsMax + 1 {
+	for i := range maxLinkBackoffs + 1 {
 		b.note(nodeAt(i).Address, 0)
 	}
-	require.Len(t, b, linkBackoffsMax)
-	_, kept := b.keeps(nodeAt(linkBackoffsMax).Address, 0)
+	require.Len(t, b, maxLinkBackoffs)
+	_, kept := b.keeps(nodeAt(maxLinkBackoffs).Address, 0)
 	require.False(t, kept)
 	b.note(nodeAt(0).Address, 0)
 	wait, kept := b.keeps(nodeAt(0).Address, 0)

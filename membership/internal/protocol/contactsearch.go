@@ -32,8 +32,8 @@ const (
 )
 
 const (
-	// deciderLimit is how long the decider may take to answer.
-	deciderLimit = 5 * time.Second
+	// deciderTimeout is how long the decider may take to answer.
+	deciderTimeout = 5 * time.Second
 
 	// lookupAsMember is the least time between two lookups of a member, which needs contact
 	// points only to find other clusters of its name.
@@ -43,8 +43,8 @@ const (
 	// ask it.
 	lookupForAsker = 5 * time.Second
 
-	// dialsMost bounds how many silent contact points are dialled at a time.
-	dialsMost = 16
+	// maxDials bounds how many silent contact points are dialled at a time.
+	maxDials = 16
 )
 
 // Bootstrap says how contact points are found.
@@ -257,7 +257,7 @@ func (b *contactSearch) round() {
 			delete(b.dialling, a)
 		}
 	}
-	for tries := len(silent); tries > 0 && len(b.dialling) < dialsMost; tries-- {
+	for tries := len(silent); tries > 0 && len(b.dialling) < maxDials; tries-- {
 		a := addressAt(silent[b.next%len(silent)])
 		b.next = (b.next + 1) % len(silent)
 		if _, under := b.dialling[a]; !under {
@@ -349,8 +349,8 @@ func (b *contactSearch) ask(o bootstrap.Observations) {
 		return
 	}
 	b.question, b.asked, b.askedAt = b.nextCall(), o, b.now.Mono
-	b.out.Add(machine.Call{ID: b.question, Port: CallJoinDecider, Request: o, Limit: deciderLimit})
-	b.out.Arm(timerDecider, b.now.Mono.Add(deciderLimit))
+	b.out.Add(machine.Call{ID: b.question, Port: CallJoinDecider, Request: o, Limit: deciderTimeout})
+	b.out.Arm(timerDecider, b.now.Mono.Add(deciderTimeout))
 }
 
 // decided takes the answer of the decider, which is checked against what it was asked, and reports whether it is

@@ -17,7 +17,7 @@ import (
 // flapDetector finds the members that flap: that this node accuses and takes back again and again.
 // Each unreachable record, and the end of each, begins the stable view anew. Nobody would ever decide
 // about such a member, while each record costs the member a part of its standing. So the record that is
-// the last of flapsMost within flapWindow is kept until the member has answered without a pause for as
+// the last of maxFlaps within flapWindow is kept until the member has answered without a pause for as
 // long as a decision takes: then all members of a side see one view, and either the strategy decides by
 // that view, or the member has shown that it is well.
 //
@@ -39,7 +39,7 @@ type flapHistory struct {
 
 const (
 	flapWindow = time.Minute
-	flapsMost  = 3
+	maxFlaps   = 3
 )
 
 func newFlapDetector(c *core) *flapDetector {
@@ -67,7 +67,7 @@ func (f *flapDetector) accuse(n gossip.NodeID) string {
 }
 
 // isFlapping tells whether the last record is one that is kept.
-func (of *flapHistory) isFlapping() bool { return len(of.accused) >= flapsMost }
+func (of *flapHistory) isFlapping() bool { return len(of.accused) >= maxFlaps }
 
 // hears notes an answer of a member. A silence for which no member is accused is no pause.
 func (f *flapDetector) hears(n gossip.NodeID, at machine.Instant) {

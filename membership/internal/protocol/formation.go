@@ -291,12 +291,12 @@ func (f *formation) rank(ballots []ballot) int {
 // again and again.
 func (f *formation) electionTimeout(rank int) time.Duration {
 	longest := int64(4 * f.cfg.JoinInterval)
-	return time.Duration(1+min(rank, rankMax))*2*f.cfg.JoinInterval + time.Duration(f.deps.Rand.Int64N(longest))
+	return time.Duration(1+min(rank, maxRank))*2*f.cfg.JoinInterval + time.Duration(f.deps.Rand.Int64N(longest))
 }
 
-// rankMax bounds for how long a node waits until it tries in place of nodes with lower
+// maxRank bounds for how long a node waits until it tries in place of nodes with lower
 // addresses.
-const rankMax = 10
+const maxRank = 10
 
 // voteHold is how long a vote binds.
 func (f *formation) voteHold() time.Duration { return 4 * f.cfg.JoinInterval }

@@ -19,9 +19,9 @@ import (
 // ends ([gossiper.sendLastState]).
 
 const (
-	// owedMax bounds the answers that one push carries besides the news to random
+	// maxOwed bounds the answers that one push carries besides the news to random
 	// members: a member that sent news gets back what it lacks.
-	owedMax = 8
+	maxOwed = 8
 
 	// lastWordFanout is the number of members to which a node sends its state before it ends.
 	lastWordFanout = 5
@@ -83,9 +83,9 @@ func (s *gossiper) forget(n gossip.NodeID) {
 	delete(s.askedBack, n)
 }
 
-// owe notes that the next push goes to a member too, up to owedMax of them.
+// owe notes that the next push goes to a member too, up to maxOwed of them.
 func (s *gossiper) owe(to gossip.NodeID) {
-	if !slices.Contains(s.owed, to) && len(s.owed) < owedMax {
+	if !slices.Contains(s.owed, to) && len(s.owed) < maxOwed {
 		s.owed = append(s.owed, to)
 	}
 }

@@ -78,8 +78,8 @@ const (
 	// askBackEvery is the least time between two questions by which an address is asked back.
 	askBackEvery = 2 * time.Second
 
-	// askedBackMax bounds the addresses that are asked back at a time.
-	askedBackMax = 256
+	// maxAskedBack bounds the addresses that are asked back at a time.
+	maxAskedBack = 256
 )
 
 // ask asks an address which cluster the node there is in.
@@ -101,7 +101,7 @@ func (q *inquiry) askBack(a gossip.Address, theirs Claim) {
 		return
 	case known && before.backAt != 0 && q.now.Mono.Sub(before.backAt) < askBackEvery:
 		return
-	case !known && q.askedBack() >= askedBackMax:
+	case !known && q.askedBack() >= maxAskedBack:
 		return
 	}
 	own := known && !before.back && q.now.Mono.Sub(before.at) <= q.answersLast() || q.phase == phaseJoining && q.asks(a)

@@ -422,7 +422,7 @@ func (m *Machine) firedOnce(t timer) {
 	case timerWeaklyUp:
 		m.leader.missConvergence()
 	case timerRemember:
-		m.memory.recordWritten(fmt.Errorf("no answer within %v", rememberLimit))
+		m.memory.recordWritten(fmt.Errorf("no answer within %v", rememberTimeout))
 	case timerFounding:
 		m.formation.watchFounding()
 	case timerMeet:
@@ -450,7 +450,7 @@ func (m *Machine) firedOnce(t timer) {
 	case timerLooked:
 		m.contactSearch.lookupFailed(fmt.Sprintf("no answer within %v", m.contactSearch.limit))
 	case timerDecider:
-		m.contactSearch.deciderFailed(fmt.Errorf("no answer within %v", deciderLimit))
+		m.contactSearch.deciderFailed(fmt.Errorf("no answer within %v", deciderTimeout))
 	case timerJudge:
 		m.monitoring.judge.late()
 	case timerStandby:

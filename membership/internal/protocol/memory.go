@@ -20,9 +20,9 @@ const CallRemember = "remember"
 // removed the previous record, so that no outdated record is left.
 var ErrRecordLost = errors.New("the record could not be written and was removed")
 
-// rememberLimit is how long a disk may take. A disk that hangs may hold an old record or
+// rememberTimeout is how long a disk may take. A disk that hangs may hold an old record or
 // a later one: which, nobody knows, so the node ends.
-const rememberLimit = 5 * time.Second
+const rememberTimeout = 5 * time.Second
 
 // memory is the node's [Record]: the one that is wanted, and the one that is on disk.
 //
@@ -73,8 +73,8 @@ func (d *memory) writeRecord() {
 		return
 	}
 	d.writing, d.call = d.wanted, d.nextCall()
-	d.out.Add(machine.Call{ID: d.call, Port: CallRemember, Request: d.writing, Limit: rememberLimit})
-	d.out.Arm(timerRemember, d.now.Mono.Add(rememberLimit))
+	d.out.Add(machine.Call{ID: d.call, Port: CallRemember, Request: d.writing, Limit: rememberTimeout})
+	d.out.Arm(timerRemember, d.now.Mono.Add(rememberTimeout))
 }
 
 // recordWritten takes the answer of the disk.

@@ -30,8 +30,8 @@ const (
 	// have no other reason to dial each other.
 	meetInterval = 5 * time.Second
 
-	// meetMax bounds the nodes that one round asks.
-	meetMax = 16
+	// maxMeet bounds the nodes that one round asks.
+	maxMeet = 16
 
 	// relationLasts is how long two clusters count as related after one exchange showed it.
 	relationLasts = 15 * time.Second
@@ -50,8 +50,8 @@ const (
 	// quarter of them, and more where they are few, so that all are asked in time.
 	askVotersInterval = 2 * time.Second
 
-	// otherClustersMax bounds the clusters that are compared at a time.
-	otherClustersMax = 8
+	// maxOtherClusters bounds the clusters that are compared at a time.
+	maxOtherClusters = 8
 )
 
 // otherClusters knows the other clusters of this cluster's name that answer, and decides
@@ -132,7 +132,7 @@ func (w *otherClusters) seekClusters() {
 	all = slices.DeleteFunc(slices.Compact(all), func(a gossip.Address) bool {
 		return a == w.self.Address || w.state.ByAddress(a) != nil
 	})
-	for range min(len(all), meetMax) {
+	for range min(len(all), maxMeet) {
 		w.inquiry.ask(all[w.next%len(all)])
 		w.next = (w.next + 1) % len(all)
 	}
@@ -170,7 +170,7 @@ func (w *otherClusters) meetCluster(from gossip.NodeID, what string, attempt uin
 func (w *otherClusters) cluster(c gossip.ClusterID) *otherCluster {
 	i := slices.IndexFunc(w.clusters, func(r *otherCluster) bool { return r.cluster == c })
 	if i < 0 {
-		if len(w.clusters) == otherClustersMax {
+		if len(w.clusters) == maxOtherClusters {
 			oldest := slices.MinFunc(w.clusters, func(a, b *otherCluster) int { return cmp.Compare(a.heard, b.heard) })
 			w.clusters = slices.DeleteFunc(w.clusters, func(r *otherCluster) bool { return r == oldest })
 		}
@@ -221,7 +221,7 @@ func (w *otherClusters) askVoters() {
 			continue
 		}
 		w.out.Arm(timerAskVoters, w.now.Mono.Add(askVotersInterval))
-		for range min(len(r.voters), max(meetMax, (len(r.voters)+3)/4)) {
+		for range min(len(r.voters), max(maxMeet, (len(r.voters)+3)/4)) {
 			w.inquiry.ask(r.voters[r.next%len(r.voters)])
 			r.next = (r.next + 1) % len(r.voters)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/quorate/quorate/machine"
 )
 
-// pastSeenSetsMax bounds the past seen sets that are kept. Where the oldest are missing, a voter
+// maxPastSeenSets bounds the past seen sets that are kept. Where the oldest are missing, a voter
 // counts as having cut a node off later than it did, which costs time and nothing else.
-const pastSeenSetsMax = 1024
+const maxPastSeenSets = 1024
 
 // pastSeenSet is the seen set of a state that this node held at a moment: the members in it had
 // held all records of that state.
@@ -58,8 +58,8 @@ func (f *fences) noteSeen() {
 			s.seen[i/64] |= 1 << (i % 64)
 		}
 	}
-	if len(f.pastSeenSets) == pastSeenSetsMax {
-		f.pastSeenSets = slices.Delete(f.pastSeenSets, 0, pastSeenSetsMax/2)
+	if len(f.pastSeenSets) == maxPastSeenSets {
+		f.pastSeenSets = slices.Delete(f.pastSeenSets, 0, maxPastSeenSets/2)
 	}
 	f.pastSeenSets = append(f.pastSeenSets, s)
 }

@@ -17,9 +17,9 @@ import (
 // ([standingRelay.receiveLent]). Who relays is at the end ([core.relays]).
 
 const (
-	// relaysMax is how many voters relay. Of five, four may die at once. How many of them ask
+	// maxRelays is how many voters relay. Of five, four may die at once. How many of them ask
 	// while all is well is relaysAtWork.
-	relaysMax = 5
+	maxRelays = 5
 
 	// proofsPerInterval is how often a relay computes its own proof anew in a heartbeat
 	// interval, at most: in a round it gets the word of each member.
@@ -374,7 +374,7 @@ func (r *standingRelay) isRelay() bool {
 func (c *core) relaysOf(s *gossip.State) []*gossip.Member {
 	var relays []*gossip.Member
 	taken := map[string]int{}
-	for len(relays) < relaysMax {
+	for len(relays) < maxRelays {
 		var best *gossip.Member
 		for _, m := range s.Members() {
 			// Whether a member votes takes longest to find, and is asked of few.

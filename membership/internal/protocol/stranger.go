@@ -21,8 +21,8 @@ const (
 	// strangeFor is how long a stranger that does not answer any more is remembered.
 	strangeFor = 30 * time.Second
 
-	// strangersMax bounds the strangers that are remembered.
-	strangersMax = 64
+	// maxStrangers bounds the strangers that are remembered.
+	maxStrangers = 64
 )
 
 // Stranger is a node of the same cluster name that answers, and that has nothing to do with
@@ -57,7 +57,7 @@ func (q *inquiry) noteStranger(from gossip.NodeID, theirs Claim, related bool) {
 			q.tellStrangers(told)
 		}
 		return
-	case !known && len(q.strangers) >= strangersMax:
+	case !known && len(q.strangers) >= maxStrangers:
 		return
 	case !known:
 		q.strangers = slices.Insert(q.strangers, i, stranger{first: q.now.Mono})

@@ -95,11 +95,11 @@ type rawConfig struct {
 
 func (p *rawConfig) fields(c *wire.Codec) {
 	wire.Uint(c, 1, &p.v.Gen, math.MaxUint64)
-	wire.Uints(c, 2, &p.voters, math.MaxUint32, nodesMax)
-	wire.Uints(c, 3, &p.previous, math.MaxUint32, nodesMax)
+	wire.Uints(c, 2, &p.voters, math.MaxUint32, maxNodes)
+	wire.Uints(c, 3, &p.previous, math.MaxUint32, maxNodes)
 	wire.Fixed(c, 4, &p.v.By)
-	wire.Fixeds(c, 6, &p.v.Data, nodesMax)
-	wire.Fixeds(c, 7, &p.v.PreviousData, nodesMax)
+	wire.Fixeds(c, 6, &p.v.Data, maxNodes)
+	wire.Fixeds(c, 7, &p.v.PreviousData, maxNodes)
 	wire.Keep(c, &p.v.Unknown, gossip.MaxUnknownBytes)
 }
 
@@ -164,7 +164,7 @@ func (p *rawMembers) fields(c *wire.Codec) {
 	wire.Uints(c, 3, &p.upNumber, math.MaxUint64, gossip.MaxMembers)
 	wire.Uints(c, 4, &p.profile, math.MaxUint32, gossip.MaxMembers)
 	wire.Message(c, 5, &p.profiles, (*rawProfiles).fields)
-	wire.Fixeds(c, 6, &p.data, nodesMax)
+	wire.Fixeds(c, 6, &p.data, maxNodes)
 	wire.Uints(c, 7, &p.moreOf, math.MaxUint32, gossip.MaxMembers)
 	wire.Messages(c, 8, &p.more, gossip.MaxMembers, more)
 }

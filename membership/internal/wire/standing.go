@@ -13,8 +13,8 @@ import (
 
 // These messages go between relays and those whose standing they prove.
 
-// ageMax is the highest age of a proof on the wire. No fence is longer.
-const ageMax = 365 * 24 * time.Hour
+// maxAge is the highest age of a proof on the wire. No fence is longer.
+const maxAge = 365 * 24 * time.Hour
 
 func askStanding(m *protocol.AskStanding, c *wire.Codec) {
 	wire.Uint(c, 1, &m.Sequence, math.MaxUint64)
@@ -51,14 +51,14 @@ func toAge(age time.Duration) uint64 {
 	if age < 0 {
 		return 0
 	}
-	return uint64((min(age, ageMax)+time.Millisecond-1)/time.Millisecond) + 1
+	return uint64((min(age, maxAge)+time.Millisecond-1)/time.Millisecond) + 1
 }
 
 func fromAge(age uint64) (time.Duration, error) {
 	switch {
 	case age == 0:
 		return protocol.NoProof, nil
-	case age > uint64(ageMax/time.Millisecond)+1:
+	case age > uint64(maxAge/time.Millisecond)+1:
 		return 0, wire.Malformed("a proof that is %d ms old", age-1)
 	}
 	return time.Duration(age-1) * time.Millisecond, nil

@@ -221,8 +221,8 @@ type rawClock struct {
 }
 
 func (p *rawClock) fields(c *wire.Codec) {
-	wire.Uints(c, 1, &p.node, math.MaxUint32, nodesMax)
-	wire.Uints(c, 2, &p.count, math.MaxUint64, nodesMax)
+	wire.Uints(c, 1, &p.node, math.MaxUint32, maxNodes)
+	wire.Uints(c, 2, &p.count, math.MaxUint64, maxNodes)
 }
 
 func (t *table) clock(entries []gossip.Dot) rawClock {
@@ -281,9 +281,9 @@ type rawEdits struct {
 }
 
 func (p *rawEdits) fields(c *wire.Codec) {
-	wire.Uints(c, 1, &p.node, math.MaxUint32, nodesMax)
-	wire.Uints(c, 2, &p.count, math.MaxUint64, nodesMax)
-	wire.Uints(c, 3, &p.keyCount, math.MaxUint32, nodesMax)
+	wire.Uints(c, 1, &p.node, math.MaxUint32, maxNodes)
+	wire.Uints(c, 2, &p.count, math.MaxUint64, maxNodes)
+	wire.Uints(c, 3, &p.keyCount, math.MaxUint32, maxNodes)
 	wire.Uints(c, 4, &p.key, math.MaxUint64, perMember)
 }
 
@@ -307,7 +307,7 @@ func (t *table) edits(edits []gossip.Edited) (p rawEdits) {
 }
 
 func (t nodes) fromEdits(p *rawEdits) ([]gossip.Edited, error) {
-	if err := columns("edits", len(p.node), nodesMax, len(p.count), len(p.keyCount)); err != nil {
+	if err := columns("edits", len(p.node), maxNodes, len(p.count), len(p.keyCount)); err != nil {
 		return nil, err
 	}
 	var edits []gossip.Edited

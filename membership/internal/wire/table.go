@@ -14,9 +14,9 @@ import (
 // A message names each node once, in a table, and refers to it by index. The sender
 // builds a [table]; the receiver reads it as [nodes].
 
-// nodesMax bounds the table of nodes of a message: members, tombstones, voters of two
+// maxNodes bounds the table of nodes of a message: members, tombstones, voters of two
 // configs, clock entries of nodes that are gone, and nodes that declared members down.
-const nodesMax = 8 * gossip.MaxMembers
+const maxNodes = 8 * gossip.MaxMembers
 
 // table gives each node of a message its index. Most lists of a message are sorted parts
 // of the first one, so that the next node usually stands right after the one before it;
@@ -81,10 +81,10 @@ type rawNodes struct {
 }
 
 func (p *rawNodes) fields(c *wire.Codec) {
-	wire.Texts(c, 1, &p.hosts, math.MaxInt, nodesMax)
-	wire.Uints(c, 2, &p.host, math.MaxUint32, nodesMax)
-	wire.Uints(c, 3, &p.port, math.MaxUint16, nodesMax)
-	wire.Fixeds(c, 4, &p.uid, nodesMax)
+	wire.Texts(c, 1, &p.hosts, math.MaxInt, maxNodes)
+	wire.Uints(c, 2, &p.host, math.MaxUint32, maxNodes)
+	wire.Uints(c, 3, &p.port, math.MaxUint16, maxNodes)
+	wire.Fixeds(c, 4, &p.uid, maxNodes)
 }
 
 func (t *table) raw() rawNodes {
@@ -106,7 +106,7 @@ func (t *table) raw() rawNodes {
 type nodes []gossip.NodeID
 
 func fromNodes(p *rawNodes) (nodes, error) {
-	if err := columns("nodes", len(p.host), nodesMax, len(p.port), len(p.uid)); err != nil {
+	if err := columns("nodes", len(p.host), maxNodes, len(p.port), len(p.uid)); err != nil {
 		return nil, err
 	}
 	if len(p.hosts) > len(p.host) {
@@ -132,7 +132,7 @@ func (t nodes) at(place uint32) (gossip.NodeID, error) {
 
 // list returns the nodes at some indices, nil for none.
 func (t nodes) list(places []uint32) ([]gossip.NodeID, error) {
-	if len(places) > nodesMax {
+	if len(places) > maxNodes {
 		return nil, wire.Malformed("list of %d nodes", len(places))
 	}
 	var list []gossip.NodeID

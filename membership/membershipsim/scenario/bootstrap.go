@@ -104,7 +104,7 @@ func (r *run) setUpBootstrap(o *Options) {
 	}
 	discovered.Serve(r.world)
 	supervisor := &membershipsim.Supervisor{
-		Discover: true, Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
+		Discover: true, Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: maxRestart,
 	}
 	supervisor.Supervise(r.world)
 	one := &membershipsim.OneCluster{BirthsMayFall: !b.disks}

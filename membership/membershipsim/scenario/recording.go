@@ -18,8 +18,8 @@ import (
 // recordingVersion is the format of recordings. Another format is not replayed.
 const recordingVersion = 1
 
-// headMax bounds the first line of a recording, in bytes.
-const headMax = 4096
+// maxHead bounds the first line of a recording, in bytes.
+const maxHead = 4096
 
 // head is the first line of a recording: the options with which the run was started. The
 // lines below it are those of [simulation.Recording].
@@ -55,7 +55,7 @@ func (o Options) replayed() (Options, *simulation.Recording, error) {
 	if o.Replay == nil {
 		return o, nil, nil
 	}
-	in := bufio.NewReaderSize(o.Replay, headMax)
+	in := bufio.NewReaderSize(o.Replay, maxHead)
 	line, err := in.ReadSlice('\n')
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):

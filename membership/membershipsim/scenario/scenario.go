@@ -197,10 +197,10 @@ const (
 	chaosTimeLarge = 60 * time.Second
 )
 
-// smallMax is the number of nodes up to which every fifth message of a faulty
+// maxSmall is the number of nodes up to which every fifth message of a faulty
 // scenario goes through the codec of production. Of the many more messages of
 // a larger cluster every fiftieth does: their states are long.
-const smallMax = 20
+const maxSmall = 20
 
 // Run runs a scenario. The error is the violation, with the command that
 // replays it, or says why there was no run.
@@ -241,7 +241,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	if s.options != nil {
 		s.options(&opt)
 	}
-	if o.Nodes > smallMax {
+	if o.Nodes > maxSmall {
 		opt.CodecEvery *= 10
 	}
 	w := simulation.New(opt)
@@ -251,7 +251,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	calling := &simulation.CallChecker{}
 	calling.Watch(w)
 	r := &run{world: w, duration: s.duration}
-	if o.Nodes > smallMax && s.duration == chaosTime {
+	if o.Nodes > maxSmall && s.duration == chaosTime {
 		r.duration = chaosTimeLarge
 	}
 	if o.Duration > 0 {
@@ -265,7 +265,7 @@ func (s Scenario) run(o Options, recording *simulation.Recording) (Result, error
 	} else {
 		r.addOperator(&s)
 	}
-	if o.Nodes <= smallMax {
+	if o.Nodes <= maxSmall {
 		r.releases = membershipsim.DrawReleases(o.Seed, r.nodes)
 		r.releases.Watch(w)
 	}

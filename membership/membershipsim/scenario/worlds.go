@@ -54,9 +54,9 @@ func (s Scenario) Storms() bool { return s.storms != nil }
 // settings.
 const stormsTime = 6 * time.Minute
 
-// restartMost is the longest time until a supervisor starts a node, and the time until an
+// maxRestart is the longest time until a supervisor starts a node, and the time until an
 // operator starts a crashed node.
-const restartMost = 30 * time.Second
+const maxRestart = 30 * time.Second
 
 // unreliableNetwork is a network that loses and doubles a few messages, with clocks that run at
 // different rates.
@@ -137,7 +137,7 @@ const waversAtOnce = 3
 func (r *run) prepare(s *Scenario, o *Options) {
 	r.config = membershipsim.Default()
 	if r.bootstrapWorld != nil && o.Settle == 0 {
-		r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, restartMost)
+		r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, maxRestart)
 		found := r.bootstrapWorld.bootstrap.Config
 		o.Settle = max(SettleDefault, r.bounds.Settle+2*found.IntervalMax+found.ResolveTimeout+found.StableMargin)
 	}
@@ -154,7 +154,7 @@ func (r *run) prepare(s *Scenario, o *Options) {
 		r.members = drawMembers(source, r.nodes)
 		r.world.Log("settings %+v %+v", r.config.FailureDetector, r.downing.Config)
 	}
-	r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, restartMost)
+	r.bounds = membershipsim.BoundsOf(membershipsim.Config{Config: r.config, Downing: r.downing}, o.Nodes, maxRestart)
 	if o.Settle == 0 {
 		o.Settle = max(SettleDefault, r.bounds.Settle)
 	}
@@ -190,13 +190,13 @@ func (r *run) addOperator(s *Scenario) {
 	if !s.Storms() || !s.storms.supervised {
 		operator := &membershipsim.Operator{Seeds: r.nodes[:min(len(r.nodes), 3)], RestartAfter: 2 * time.Second}
 		if s.Storms() {
-			operator.ReviveAfter = restartMost
+			operator.ReviveAfter = maxRestart
 		}
 		operator.Operate(r.world)
 		return
 	}
 	supervisor := &membershipsim.Supervisor{
-		Seeds: r.seeds(), Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: restartMost,
+		Seeds: r.seeds(), Min: 500 * time.Millisecond, Max: 3 * time.Second, Slow: 0.1, SlowMax: maxRestart,
 	}
 	if s.storms.forgetful {
 		supervisor.Lose, supervisor.Older = 0.05, 0.05

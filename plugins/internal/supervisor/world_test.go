@@ -33,9 +33,9 @@ const (
 	supervisors machine.Service = 1
 	askers      machine.Service = 2
 
-	callDecide  = "decide"
-	askEvery    = 500 * time.Millisecond
-	decideLimit = 300 * time.Millisecond
+	callDecide    = "decide"
+	askEvery      = 500 * time.Millisecond
+	decideTimeout = 300 * time.Millisecond
 )
 
 // answer is what a process decides: its own generation, by which the judge knows it.
@@ -61,7 +61,7 @@ func (a *asker) Step(now machine.Now, in machine.Input, out *machine.Outbox) {
 	case machine.Fired:
 		a.call++
 		a.asked = true
-		out.Add(machine.Call{ID: a.call, Port: callDecide, Limit: decideLimit})
+		out.Add(machine.Call{ID: a.call, Port: callDecide, Limit: decideTimeout})
 		out.Arm(askTimer{}, now.Mono.Add(askEvery))
 	case machine.Called:
 		if !a.asked || in.ID != a.call {
@@ -268,11 +268,11 @@ func (j *judge) observe(o simulation.Observation) {
 func (j *judge) Stepped(*simulation.World, *simulation.Node) error { return nil }
 
 const (
-	// troubledMost is three health checks, one after the other, each at its limit, and
+	// maxTroubled is three health checks, one after the other, each at its limit, and
 	// a second for being looked at once a second.
-	troubledMost = 3*2 + 1
-	// idleMost is the longest back-off, and a second for being looked at once a second.
-	idleMost = 30 + 1
+	maxTroubled = 3*2 + 1
+	// maxIDle is the longest back-off, and a second for being looked at once a second.
+	maxIDle = 30 + 1
 )
 
 // Second checks S4 and S5 on all nodes that run.
@@ -287,11 +287,11 @@ func (j *judge) Second(w *simulation.World) error {
 			if c.hangs && !c.condemned {
 				c.troubled++
 			}
-			if c.troubled > troubledMost {
+			if c.troubled > maxTroubled {
 				return fmt.Errorf("%v: S4: generation %d has hung for %d s", f.node.ID(), c.gen, c.troubled)
 			}
 		}
-		if f.idle > idleMost {
+		if f.idle > maxIDle {
 			return fmt.Errorf("%v: S5: nothing has happened for %d s without a process", f.node.ID(), f.idle)
 		}
 		if !f.swapping && !j.calm && f.active != 0 && j.rand.IntN(30) == 0 {

@@ -98,8 +98,8 @@ func (v *Asker) inspect(g survey.Inspection) {
 	_ = v.handle.PostWait(v.cfg.Context, survey.InspectionResult{To: g.From, Answer: answer})
 }
 
-// atHomeLimit is how long an explanation waits for the home of an entity.
-const atHomeLimit = time.Second
+// atHomeTimeout is how long an explanation waits for the home of an entity.
+const atHomeTimeout = time.Second
 
 // AtHome asks the home of an entity what it is at, within the limit of an explanation. Home is the node as the
 // explanation names it.
@@ -110,7 +110,7 @@ func (v *Asker) AtHome(ctx context.Context, k *Kind, home, entity string) []stri
 		return []string{unknown}
 	}
 	q := survey.Question{Type: survey.TypeEntity, Kind: k.Name, After: survey.Cursor{ID: entity}}
-	f, ok := v.Ask(ctx, survey.Ask{Limit: min(Limit(ctx, atHomeLimit), atHomeLimit), To: []survey.Part{{Node: node, Question: q}}})
+	f, ok := v.Ask(ctx, survey.Ask{Limit: min(Limit(ctx, atHomeTimeout), atHomeTimeout), To: []survey.Part{{Node: node, Question: q}}})
 	switch {
 	case !ok:
 		return []string{unknown}

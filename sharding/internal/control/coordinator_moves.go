@@ -172,15 +172,15 @@ func (c *coordinator) overdue() {
 const (
 	// endPatience is how long shards may take to stop, before their stop is taken back.
 	endPatience = time.Second
-	// endLimit is how long the coordinator waits at most. A shard that is on its way then
+	// endTimeout is how long the coordinator waits at most. A shard that is on its way then
 	// is found by the next coordinator, without the positions of its streams.
-	endLimit = 3 * time.Second
+	endTimeout = 3 * time.Second
 )
 
 // retire lets the moves under way come to their ends, and begins no other. Plans that have
 // not begun are left to the next coordinator.
 func (c *coordinator) retire() {
-	c.ending, c.endBy = true, c.now().Add(endLimit)
+	c.ending, c.endBy = true, c.now().Add(endTimeout)
 	c.moves.dropAll()
 	c.table.hasten(c.now().Add(endPatience))
 	c.scaling.drop()

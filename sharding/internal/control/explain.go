@@ -18,7 +18,7 @@ import (
 
 // Explain is the command to find out what the coordinator of a kind knows about a
 // shard. [ShardExplanation] with the same ID answers it, always and once, after
-// explainLimit at the latest.
+// explainTimeout at the latest.
 type Explain struct {
 	Kind  string
 	Shard protocol.ShardID
@@ -139,8 +139,8 @@ func (m ShardExplanation) KindName() string { return m.Kind }
 
 // Bounds of questions that wait for the coordinator's answer.
 const (
-	maxExplains  = 64
-	explainLimit = 2 * time.Second
+	maxExplains    = 64
+	explainTimeout = 2 * time.Second
 )
 
 // question is an [Explain], a [Move], a [SetScale] or a [Reshard] that waits for the coordinator's answer.
@@ -177,7 +177,7 @@ func (c *Control) inquire(q question, m Message) {
 	case len(c.questions) >= maxExplains:
 		c.unexplained(q, "too many explanations are under way")
 	default:
-		q.until = c.now.Mono.Add(explainLimit)
+		q.until = c.now.Mono.Add(explainTimeout)
 		c.questions = append(c.questions, q)
 		k.send(q.to, m)
 	}
@@ -259,7 +259,7 @@ func (c *Control) expire() {
 			open = append(open, q)
 			continue
 		}
-		c.unexplained(q, "the coordinator should be at "+q.to.String()+", which did not answer within "+explainLimit.String())
+		c.unexplained(q, "the coordinator should be at "+q.to.String()+", which did not answer within "+explainTimeout.String())
 	}
 	c.questions = open
 }

@@ -25,9 +25,9 @@ import (
 // What one member can make the others keep and do: a puppet registers kinds that nobody else runs. The fleet
 // weighs each step of each node, see weigh.
 
-// stepBound is the most that one step may do, in entries of shards that are looked at, written or sent: some passes
+// maxStep is the most that one step may do, in entries of shards that are looked at, written or sent: some passes
 // over the largest kind, or over all shards that are kept.
-const stepBound = 8 * protocol.DefaultMaxShards
+const maxStep = 8 * protocol.DefaultMaxShards
 
 // registers has a puppet register some kinds of some shards at a node, and answer what their coordinators ask: it
 // hosts nothing yet.
@@ -94,7 +94,7 @@ func TestAMemberThatRegistersManyKindsIsRefused(t *testing.T) {
 	require.LessOrEqual(t, kinds, protocol.MaxKinds)
 	require.LessOrEqual(t, shards, protocol.DefaultMaxShards)
 	for _, n := range nodes {
-		require.LessOrEqual(t, n.worst, stepBound, "%s", n.id)
+		require.LessOrEqual(t, n.worst, maxStep, "%s", n.id)
 	}
 	for _, n := range nodes { // A kind that the nodes run themselves has room.
 		n.step(control.AddKind{Kind: control.KindConfig{Name: "own", Settings: six().Settings}})
@@ -113,7 +113,7 @@ func TestAMemberThatRegistersKindsOfTheDefaultNumberOfShardsIsRefused(t *testing
 	_, shards := nodes[0].Kept()
 	require.LessOrEqual(t, shards, protocol.DefaultMaxShards)
 	require.Equal(t, 1000-(protocol.DefaultMaxShards-6)/1000, refusals(p)[control.MaxShardsSetting])
-	require.LessOrEqual(t, nodes[0].worst, stepBound)
+	require.LessOrEqual(t, nodes[0].worst, maxStep)
 }
 
 // A change of the number of shards does not pass by the bound.

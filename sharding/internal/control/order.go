@@ -12,7 +12,7 @@ import (
 // question about the shard (explain.go), where the coordinator obeys it by order.
 
 // Move is the command to have a shard move to a node. [MoveAnswered] with the same ID answers it,
-// always and once, after explainLimit at the latest.
+// always and once, after explainTimeout at the latest.
 type Move struct {
 	Kind  string
 	Shard protocol.ShardID

@@ -57,14 +57,14 @@ type ownMessage struct {
 	id    uint64
 }
 
-// laneDownMax is how long a connection may stay broken.
-const laneDownMax = 2 * time.Second
+// maxLaneDown is how long a connection may stay broken.
+const maxLaneDown = 2 * time.Second
 
-// laneStallMax is how long a connection may stand still.
-const laneStallMax = 3 * time.Second
+// maxLaneStall is how long a connection may stand still.
+const maxLaneStall = 3 * time.Second
 
-// batchMax is how long a batch may be filled.
-const batchMax = 10 * time.Millisecond
+// maxBatch is how long a batch may be filled.
+const maxBatch = 10 * time.Millisecond
 
 // lane returns the lane to a node.
 func (c *Cells) lane(to gossip.NodeID) *lane {
@@ -173,11 +173,11 @@ func (l *lane) Track(_ transport.Service, encode func(dst []byte) []byte) (trans
 	l.put(q)
 	if !l.stalled && c.rand.Float64() < c.behaviour.LaneStall {
 		l.stalled = true
-		c.after(time.Duration(c.rand.Int64N(int64(laneStallMax))), l.resume)
+		c.after(time.Duration(c.rand.Int64N(int64(maxLaneStall))), l.resume)
 	}
 	if !p.down && c.rand.Float64() < c.behaviour.LaneDown {
 		p.down = true
-		c.after(time.Duration(c.rand.Int64N(int64(laneDownMax))), l.reconnect)
+		c.after(time.Duration(c.rand.Int64N(int64(maxLaneDown))), l.reconnect)
 	}
 	return p, place, nil
 }
@@ -266,7 +266,7 @@ func (l *lane) Defer(f func()) bool {
 		return false // No batch waits.
 	case !l.batching:
 		l.batching = true
-		most := batchMax
+		most := maxBatch
 		if c.behaviour.LaneBusy {
 			most *= 8
 		}

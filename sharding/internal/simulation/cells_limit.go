@@ -32,9 +32,9 @@ type limitState struct {
 
 const (
 	weighEvery = 20 * time.Millisecond
-	// spareMost is the time between two looks at those who were busy (docs/sharding.md, "more; they are looked at
+	// maxSpare is the time between two looks at those who were busy (docs/sharding.md, "more; they are looked at
 	// again every 10 ms"), and a moment for the look.
-	spareMost = 15 * time.Millisecond
+	maxSpare = 15 * time.Millisecond
 )
 
 // limit bounds the instances of the node.
@@ -79,7 +79,7 @@ func (c *Cells) checkLimit() {
 	case w.overSince == 0 || c.now.Sub(w.looked) > 2*weighEvery:
 		w.overSince = c.now
 	}
-	if over := c.now.Sub(max(w.overSince, idle)); w.overSince > 0 && free > 0 && over > spareMost {
+	if over := c.now.Sub(max(w.overSince, idle)); w.overSince > 0 && free > 0 && over > maxSpare {
 		c.ledger.violate("%s has %d entities, of which %d have nothing to do, one for %v; the limit is %d", c.self, live, free, over, w.limit)
 	}
 	w.looked = c.now

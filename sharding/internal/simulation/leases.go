@@ -25,7 +25,7 @@ const (
 	leaseTTL     = 6 * time.Second
 	leaseSure    = leaseTTL * 95 / 100 // (docs/sharding.md, "When a lease is lost, 5 % before the store can give it to another")
 	leaseLook    = 250 * time.Millisecond
-	leaseDownMax = 12 * time.Second
+	maxLeaseDown = 12 * time.Second
 )
 
 // leaseStore gives leases. It is always right about who holds one, by the clock of the world.
@@ -65,7 +65,7 @@ func (s *leaseStore) give(shard protocol.ShardID, o leaseOwner) {
 
 // fail has the store answer nothing for a while.
 func (s *leaseStore) fail(w *world.World, r *rand.Rand) {
-	s.down = w.Now() + time.Duration(r.Int64N(int64(leaseDownMax)))
+	s.down = w.Now() + time.Duration(r.Int64N(int64(maxLeaseDown)))
 	w.Log("the store of leases is down until %v", s.down)
 }
 
@@ -146,7 +146,7 @@ func StandsStill(seed uint64) (*Cluster, error) {
 		at := 20*time.Second + time.Duration(round)*25*time.Second
 		c.World.At(at, func() {
 			a := c.World.Nodes()[0].ID().Address
-			c.Ledger.leases.down = c.World.Now() + leaseDownMax
+			c.Ledger.leases.down = c.World.Now() + maxLeaseDown
 			c.World.Freeze(a, leaseTTL+time.Duration(seed%5)*time.Second)
 		})
 	}

@@ -14,9 +14,9 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// quietLossMax is the loss of a network up to which a world counts as quiet: of each
+// maxQuietLoss is the loss of a network up to which a world counts as quiet: of each
 // hundred messages one. Beyond it commands take as many attempts as they take.
-const quietLossMax = 0.01
+const maxQuietLoss = 0.01
 
 // liveness checks in each second that in a world in which nothing is wrong, for as long
 // as membership and then sharding may take, one coordinator runs and every shard has
@@ -35,7 +35,7 @@ func newLiveness(c *Cluster) *liveness {
 	settle := membershipsim.BoundsOf(c.opt.Membership, c.opt.Nodes, max(c.opt.RestartAfter, c.opt.ReviveAfter)).Settle
 	within := settle + 3*c.opt.Handoff + c.opt.Behaviour.SlowStopFor
 	if c.opt.Leases {
-		within += leaseTTL + leaseDownMax
+		within += leaseTTL + maxLeaseDown
 	}
 	return &liveness{cluster: c, within: within}
 }
@@ -46,7 +46,7 @@ func (*liveness) Stepped(*world.World, *world.Node) error { return nil }
 // Second looks at the world.
 func (l *liveness) Second(w *world.World) error {
 	quiet, ok := w.Quiet()
-	if !ok || quiet <= l.within || l.cluster.opt.World.Network.Loss > quietLossMax || len(w.Nodes()) == 0 {
+	if !ok || quiet <= l.within || l.cluster.opt.World.Network.Loss > maxQuietLoss || len(w.Nodes()) == 0 {
 		return nil
 	}
 	l.looked++

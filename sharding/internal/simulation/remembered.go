@@ -79,10 +79,10 @@ const (
 	archiveWait = time.Second           // How long a node waits for an answer.
 	archiveTerm = 20 * time.Second      // In one of four of these the archive is down.
 
-	// takeoverMost bounds how long a set of a former number of shards may be on its way to forget an entity that runs
+	// maxTakeover bounds how long a set of a former number of shards may be on its way to forget an entity that runs
 	// again, and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and
 	// one whose node is lost before that begins with its next message").
-	takeoverMost = 20 * time.Second
+	maxTakeover = 20 * time.Second
 )
 
 var errArchive = errors.New("the archive does not answer")
@@ -234,7 +234,7 @@ func (a *archive) write(node gossip.NodeID, c remembering.Change, set *archivedS
 // message was refused is remembered only if it was before").
 func (a *archive) mayForget(id string) bool {
 	until, asked := a.asked[id]
-	return a.cfg.First && !a.ran[id] || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+takeoverMost)
+	return a.cfg.First && !a.ran[id] || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+maxTakeover)
 }
 
 // emptied checks that nothing is left of a number of shards that is taken out of the index.

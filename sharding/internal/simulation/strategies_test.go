@@ -295,9 +295,9 @@ func TestSenselessStrategies(t *testing.T) {
 				for range 60 {
 					before := asked
 					require.NoError(t, c.World.Run(time.Second), "seed %d", seed)
-					require.LessOrEqual(t, asked-before, questionsMost, "seed %d", seed)
+					require.LessOrEqual(t, asked-before, maxQuestions, "seed %d", seed)
 				}
-				require.Less(t, c.World.Stats().Sent-sent, uint64(60*5*messagesMost), "seed %d", seed)
+				require.Less(t, c.World.Stats().Sent-sent, uint64(60*5*maxMessages), "seed %d", seed)
 				moved += c.Ledger.Counts().Moves[control.OutcomeMoved]
 				require.NoError(t, settled(c, 60*time.Second), "seed %d", seed)
 			}
@@ -307,13 +307,13 @@ func TestSenselessStrategies(t *testing.T) {
 }
 
 const (
-	// questionsMost is how often a strategy is asked in a second (docs/plugins.md, "20 times a second for each kind"),
+	// maxQuestions is how often a strategy is asked in a second (docs/plugins.md, "20 times a second for each kind"),
 	// whenever the second begins.
-	questionsMost = 21
+	maxQuestions = 21
 
-	// messagesMost is how many messages a node of the clusters here sends in a second, on average over a minute: those of
+	// maxMessages is how many messages a node of the clusters here sends in a second, on average over a minute: those of
 	// its heartbeats, gossip and entities, and of the moves of the questions.
-	messagesMost = 50
+	maxMessages = 50
 )
 
 // A run in which a strategy is called can be recorded, and replayed without the strategy.

@@ -178,8 +178,8 @@ func (m *form) asked() (any, error) {
 	}
 }
 
-// takenMost bounds the ids of a message in each of its lists.
-const takenMost = 1 << 14
+// maxTaken bounds the ids of a message in each of its lists.
+const maxTaken = 1 << 14
 
 // takeover returns a message by which the ids of remembered entities are taken over from the sets of former layouts.
 func (m *form) takeover() (any, error) {

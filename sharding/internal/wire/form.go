@@ -77,14 +77,14 @@ func (m *form) fields(c *wire.Codec) {
 	wire.Text(c, 12, &m.region, maxDetail)
 	wire.Optional(c, 13, &m.settings, settings)
 	wire.Optional(c, 15, &m.explanation, explained, checkExplained)
-	wire.Messages(c, 16, &m.layouts, layoutsMost, (*layout).fields, (*layout).check)
+	wire.Messages(c, 16, &m.layouts, maxLayouts, (*layout).fields, (*layout).check)
 	m.writeRetired(c)
 	epoch(c, 17, &m.settled)
 	wire.Bool(c, 18, &m.follows)
 	wire.Sparse(c, 31, &m.next, scale, checkScale)
 	wire.Optional(c, 32, &m.answer, scaleAnswer)
-	wire.Texts(c, 40, &m.gone, protocol.MaxEntityBytes, takenMost)
-	wire.Texts(c, 41, &m.entities, protocol.MaxEntityBytes, takenMost)
+	wire.Texts(c, 40, &m.gone, protocol.MaxEntityBytes, maxTaken)
+	wire.Texts(c, 41, &m.entities, protocol.MaxEntityBytes, maxTaken)
 	shardsWanted(c, 9, &m.wanted)
 	wire.Bool(c, 42, &m.over)
 }
@@ -232,8 +232,8 @@ func moment(c *wire.Codec, n wire.Number, t *time.Time) {
 	}
 }
 
-// layoutsMost bounds the layouts of a message: those in force, and numbers of the past.
-const layoutsMost = 64
+// maxLayouts bounds the layouts of a message: those in force, and numbers of the past.
+const maxLayouts = 64
 
 // layout is a layout in force, by its number and one, or a number of shards of the past.
 type layout struct{ number, shards uint32 }

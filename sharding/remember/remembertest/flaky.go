@@ -25,7 +25,7 @@ type flaky struct {
 // errLost is the error of a call that goes wrong.
 var errLost = errors.New("remembertest: the connection is lost")
 
-const lateMost = 50 * time.Millisecond // How late a call may come.
+const maxLate = 50 * time.Millisecond // How late a call may come.
 
 func newFlaky(a, b remember.Store, seed uint64) *flaky {
 	return &flaky{stores: []remember.Store{a, b}, rand: rand.New(rand.NewPCG(seed, 3))}
@@ -41,7 +41,7 @@ func (f *flaky) fate(ctx context.Context, call func(ctx context.Context)) (heard
 	case 1:
 		call(ctx)
 	case 2:
-		after := time.Duration(f.rand.Int64N(int64(lateMost)))
+		after := time.Duration(f.rand.Int64N(int64(maxLate)))
 		// The goroutine is owned by f: wait waits for it.
 		f.late.Add(1)
 		time.AfterFunc(after, func() {

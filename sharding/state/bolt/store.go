@@ -30,8 +30,8 @@ var (
 // format is that of the file. It is written when the file is made.
 const format = "quorate states 1"
 
-// openLimit bounds the wait for a process that has the file open: it may be ending.
-const openLimit = 2 * time.Second
+// openTimeout bounds the wait for a process that has the file open: it may be ending.
+const openTimeout = 2 * time.Second
 
 // Options are what a program may choose.
 type Options struct {
@@ -51,7 +51,7 @@ var _ store.Store = (*Store)(nil)
 // Open opens the file at path, which is made if it is not there; its directory must be there. Only the
 // user of the process may read it.
 func Open(path string, o Options) (*Store, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: openLimit, NoSync: o.NoSync})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: openTimeout, NoSync: o.NoSync})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		err = ErrInUse
 	}

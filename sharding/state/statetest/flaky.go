@@ -29,7 +29,7 @@ var _ store.Store = (*Flaky)(nil)
 // ErrLost is the error of a call that goes wrong.
 var ErrLost = errors.New("statetest: the connection is lost")
 
-const lateMost = 300 * time.Millisecond // How late a call may come.
+const maxLate = 300 * time.Millisecond // How late a call may come.
 
 // NewFlaky returns a store whose faults are drawn from a seed.
 func NewFlaky(s store.Store, seed uint64) *Flaky {
@@ -72,7 +72,7 @@ func (f *Flaky) draw(requests int) (fate, int, time.Duration) {
 	if f.calm {
 		return fine, requests, 0
 	}
-	late := time.Duration(f.rand.Int64N(int64(lateMost)))
+	late := time.Duration(f.rand.Int64N(int64(maxLate)))
 	switch f.rand.IntN(16) {
 	case 0:
 		return lostCall, 0, 0

@@ -32,7 +32,7 @@ import (
 
 const (
 	accountKind = "account"
-	accountsMax = 8
+	maxAccounts = 8
 )
 
 // refused is the answer to a command that is refused.
@@ -76,7 +76,7 @@ type accounts struct {
 
 func newAccounts(w *world) *accounts {
 	p := &accounts{world: w, regions: map[*clustertest.Node]*sharding.Region[text]{}, of: map[string]*paymentOutcomes{}}
-	for i := range accountsMax {
+	for i := range maxAccounts {
 		p.of[fmt.Sprint("a", i)] = &paymentOutcomes{map[string]bool{}, map[string]bool{}}
 	}
 	cfg := client.Default()
@@ -105,7 +105,7 @@ func (p *accounts) work(ctx context.Context) {
 
 // step makes a payment, or one that is refused.
 func (p *accounts) step(r *rand.Rand, payment string) {
-	id := fmt.Sprint("a", r.IntN(accountsMax))
+	id := fmt.Sprint("a", r.IntN(maxAccounts))
 	verb := []string{"pay", "pay", "pay", "pay", "refuse", "fail"}[r.IntN(6)]
 	ctx, cancel := context.WithTimeout(context.Background(), []time.Duration{20 * time.Millisecond, time.Second, 20 * time.Second}[r.IntN(3)])
 	defer cancel()

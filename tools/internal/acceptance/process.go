@@ -22,8 +22,8 @@ import (
 const (
 	// variable of the environment says which run a process is for.
 	variable = "QUORATE_WHOLE_NODES"
-	// processMax ends a run that hangs.
-	processMax = 30 * time.Minute
+	// maxProcess ends a run that hangs.
+	maxProcess = 30 * time.Minute
 	// took begins the line that says how long a run was in virtual time.
 	took = "virtual time: "
 )
@@ -55,7 +55,7 @@ func Process(seed uint64, nodes int) (virtual time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), processMax)
+	ctx, cancel := context.WithTimeout(context.Background(), maxProcess)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", variable, seed, nodes), "GOGC=400")

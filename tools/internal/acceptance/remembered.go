@@ -188,7 +188,7 @@ func (p *reminders) work(ctx context.Context) {
 		p.began[name] = due
 		p.guard.Unlock()
 		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err = service.Set(limited, reminder.Reminder{Kind: accountKind, ID: fmt.Sprint("a", k%accountsMax), Name: name, Due: due})
+		err = service.Set(limited, reminder.Reminder{Kind: accountKind, ID: fmt.Sprint("a", k%maxAccounts), Name: name, Due: due})
 		cancel()
 		if err == nil {
 			p.guard.Lock()

@@ -211,12 +211,12 @@ func dnsName(text string) bool {
 	return true
 }
 
-// daysMax is a hundred years, beyond which a number of days is a slip.
-const daysMax = 36500
+// maxDays is a hundred years, beyond which a number of days is a slip.
+const maxDays = 36500
 
 func checkDays(days int) error {
-	if days < 1 || days > daysMax {
-		return RejectedError{Text: fmt.Sprintf("-days %d is not in the range from 1 to %d", days, daysMax)}
+	if days < 1 || days > maxDays {
+		return RejectedError{Text: fmt.Sprintf("-days %d is not in the range from 1 to %d", days, maxDays)}
 	}
 	return nil
 }

@@ -33,12 +33,12 @@ type Events struct {
 }
 
 const (
-	// silenceMost is how long nothing may come over a stream, in which a node says every ten seconds that it is there.
-	silenceMost = 30 * time.Second
+	// maxSilence is how long nothing may come over a stream, in which a node says every ten seconds that it is there.
+	maxSilence = 30 * time.Second
 	// againAfter is how long a command waits before it connects again.
 	againAfter = time.Second
-	// eventBytesMax bounds one line of a stream.
-	eventBytesMax = 1 << 20
+	// maxEventBytes bounds one line of a stream.
+	maxEventBytes = 1 << 20
 )
 
 // Help is the text after the one-line help.
@@ -139,7 +139,7 @@ func (c *Events) stream(s *Session, last *string) error {
 	defer client.CloseIdleConnections()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	silence := time.AfterFunc(max(c.Timeout, silenceMost), func() { cancel(errors.New("nothing came for too long")) })
+	silence := time.AfterFunc(max(c.Timeout, maxSilence), func() { cancel(errors.New("nothing came for too long")) })
 	defer silence.Stop()
 	target := base + "/v1/events/stream"
 	if c.Type != "" {
@@ -156,12 +156,12 @@ func (c *Events) stream(s *Session, last *string) error {
 	}
 	defer func() { _ = response.Body.Close() }() // It is read no further.
 	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 		_, err := read(base, response.StatusCode, text, nil)
 		return err
 	}
 	return readEvents(response.Body, func(id string, data []byte) error {
-		silence.Reset(max(c.Timeout, silenceMost))
+		silence.Reset(max(c.Timeout, maxSilence))
 		*last = id
 		if len(data) == 0 {
 			return nil // A beat.
@@ -177,7 +177,7 @@ func (c *Events) stream(s *Session, last *string) error {
 // readEvents reads a stream until it ends, and tells of each event. An event has data in one line; a beat has none.
 func readEvents(r io.Reader, tell func(id string, data []byte) error) error {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, eventBytesMax)
+	lines.Buffer(nil, maxEventBytes)
 	id, data := "", []byte(nil)
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ":")

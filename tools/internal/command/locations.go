@@ -186,8 +186,8 @@ func printChanged(s *Session, got cluster.LocationsChanged, raw json.RawMessage,
 	return nil
 }
 
-// shardsMost is how many shards a kind has at most.
-const shardsMost = 65_536
+// maxShards is how many shards a kind has at most.
+const maxShards = 65_536
 
 // wantedShards reads numbers and ranges of shards.
 func wantedShards(text, to string) (all []cluster.Location, err error) {
@@ -199,13 +199,13 @@ func wantedShards(text, to string) (all []cluster.Location, err error) {
 		from, err := strconv.ParseUint(low, 10, 16)
 		till, err2 := strconv.ParseUint(high, 10, 16)
 		if err != nil || err2 != nil || from > till {
-			return nil, fmt.Errorf("%q is neither the number of a shard, from 0 to %d, nor a range such as 0-99", part, shardsMost-1)
+			return nil, fmt.Errorf("%q is neither the number of a shard, from 0 to %d, nor a range such as 0-99", part, maxShards-1)
 		}
 		for shard := int(from); shard <= int(till); shard++ {
 			all = append(all, cluster.Location{Shard: shard, Node: to})
 		}
-		if len(all) > shardsMost {
-			return nil, fmt.Errorf("%q names shards twice: a kind has %d at most", text, shardsMost)
+		if len(all) > maxShards {
+			return nil, fmt.Errorf("%q names shards twice: a kind has %d at most", text, maxShards)
 		}
 	}
 	return all, nil
@@ -222,10 +222,10 @@ func wantedLines(r io.Reader) (all []cluster.Location, err error) {
 		}
 		shard, err := strconv.ParseUint(words[0], 10, 16)
 		if err != nil || len(words) > 2 {
-			return nil, fmt.Errorf("line %d is not the number of a shard, from 0 to %d, and the address of a node", number, shardsMost-1)
+			return nil, fmt.Errorf("line %d is not the number of a shard, from 0 to %d, and the address of a node", number, maxShards-1)
 		}
-		if len(all) == shardsMost {
-			return nil, fmt.Errorf("line %d: a kind has %d shards at most", number, shardsMost)
+		if len(all) == maxShards {
+			return nil, fmt.Errorf("line %d: a kind has %d shards at most", number, maxShards)
 		}
 		words = append(words, "")
 		all = append(all, cluster.Location{Shard: int(shard), Node: words[1]})

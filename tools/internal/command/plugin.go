@@ -62,8 +62,8 @@ type checkResult struct {
 	Took     float64 `json:"decision_seconds"`
 }
 
-// checkLimit bounds the check beside its starts.
-const checkLimit = 30 * time.Second
+// checkTimeout bounds the check beside its starts.
+const checkTimeout = 30 * time.Second
 
 // Run tries the plugin.
 func (c *CheckPlugin) Run(s *Session) error {
@@ -98,7 +98,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 // try starts a plugin, whose policy need not be known, and has it decide.
 func try(cfg plugins.Config, printed *host.Output) (checkResult, error) {
 	// One start is enough for a policy that is known, and for another one as many as there are policies.
-	limit := checkLimit + time.Duration(len(host.Policies()))*cfg.WithDefaults().StartTimeout
+	limit := checkTimeout + time.Duration(len(host.Policies()))*cfg.WithDefaults().StartTimeout
 	if cfg.Debug {
 		limit = math.MaxInt64
 	}

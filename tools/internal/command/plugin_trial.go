@@ -71,21 +71,21 @@ Examples:
 
 // Bounds of what may be asked for.
 const (
-	trialTimeMost  = 24 * time.Hour
-	partitionsMost = 100_000_000
-	trialCallsMost = 100_000_000
+	maxTrialTime  = 24 * time.Hour
+	maxPartitions = 100_000_000
+	maxTrialCalls = 100_000_000
 )
 
 func (c *TestPlugin) check() error {
 	switch {
-	case c.For <= 0 || c.For > trialTimeMost:
-		return RejectedError{Text: fmt.Sprintf("--for %v: want more than 0s and up to %v", c.For, trialTimeMost)}
+	case c.For <= 0 || c.For > maxTrialTime:
+		return RejectedError{Text: fmt.Sprintf("--for %v: want more than 0s and up to %v", c.For, maxTrialTime)}
 	case c.Nodes < 2 || c.Nodes > outcomes.NodesMost:
 		return RejectedError{Text: fmt.Sprintf("--nodes %d: want 2 to %d", c.Nodes, outcomes.NodesMost)}
-	case c.Partitions < 1 || c.Partitions > partitionsMost:
-		return RejectedError{Text: fmt.Sprintf("--partitions %d: want 1 to %d", c.Partitions, partitionsMost)}
-	case c.Calls < 100 || c.Calls > trialCallsMost:
-		return RejectedError{Text: fmt.Sprintf("--calls %d: want 100 to %d", c.Calls, trialCallsMost)}
+	case c.Partitions < 1 || c.Partitions > maxPartitions:
+		return RejectedError{Text: fmt.Sprintf("--partitions %d: want 1 to %d", c.Partitions, maxPartitions)}
+	case c.Calls < 100 || c.Calls > maxTrialCalls:
+		return RejectedError{Text: fmt.Sprintf("--calls %d: want 100 to %d", c.Calls, maxTrialCalls)}
 	}
 	return nil
 }

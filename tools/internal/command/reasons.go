@@ -15,8 +15,8 @@ import (
 
 // Why shards wait: which shards of a list do, and what their coordinator says of each.
 
-// reasonsMost bounds the shards of a kind whose reasons a command asks for.
-const reasonsMost = 10
+// maxReasons bounds the shards of a kind whose reasons a command asks for.
+const maxReasons = 10
 
 // waiting reports whether something waits for a shard: it has no home, stops, does not return from a call, or
 // has messages that are not taken.
@@ -27,7 +27,7 @@ func waiting(s sharding.ShardInfo) bool {
 // hosted reports whether a shard lives on the node asked.
 func hosted(s sharding.ShardInfo) bool { return s.State == "serving" || s.State == "stopping" }
 
-// reasons asks why the shards are where they are of which ask says so, the first reasonsMost of them, and returns
+// reasons asks why the shards are where they are of which ask says so, the first maxReasons of them, and returns
 // how many there are besides. Shards of a former number of shards have no reasons: they end.
 func (r *RemoteFlags) reasons(list cluster.ShardList, ask func(sharding.ShardInfo) bool) (whys map[int]management.Explanation, more int, err error) {
 	latest := latestLayout(list)
@@ -36,7 +36,7 @@ func (r *RemoteFlags) reasons(list cluster.ShardList, ask func(sharding.ShardInf
 		if s.Layout != latest || !ask(s) {
 			continue
 		}
-		if len(whys) == reasonsMost {
+		if len(whys) == maxReasons {
 			more++
 			continue
 		}

@@ -26,9 +26,9 @@ import (
 // without proxies or redirects ([RemoteFlags.client]), and its answer or failure is put into
 // words for an operator.
 
-// answerBytesMax bounds how much of an answer is read: a node with 10,000 members sends a
+// maxAnswerBytes bounds how much of an answer is read: a node with 10,000 members sends a
 // tenth of it.
-const answerBytesMax = 32 << 20
+const maxAnswerBytes = 32 << 20
 
 // RemoteFlags holds the flags of commands that ask a running node.
 type RemoteFlags struct {
@@ -47,8 +47,8 @@ const (
 	unixScheme = "unix://"
 	// keptIdle is how long a connection is kept without a request: longer than any pause of quorate top.
 	keptIdle = 2 * time.Minute
-	// tokenBytesMax bounds the file of a token.
-	tokenBytesMax = 4 << 10
+	// maxTokenBytes bounds the file of a token.
+	maxTokenBytes = 4 << 10
 )
 
 // defaultNode is the default of [RemoteFlags.Node].
@@ -128,7 +128,7 @@ func (r *RemoteFlags) send(method, target string, header http.Header, body io.Re
 		return 0, nil, r.unreachable(base, err)
 	}
 	defer func() { _ = response.Body.Close() }() // The body was read, or is of no use.
-	text, err = io.ReadAll(io.LimitReader(response.Body, answerBytesMax+1))
+	text, err = io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
 	if err != nil {
 		return 0, nil, r.unreachable(base, err)
 	}
@@ -156,12 +156,12 @@ func (r *RemoteFlags) identify(request *http.Request) error {
 		return RejectedError{Text: fmt.Sprintf("-token-file: %v", err)}
 	}
 	defer file.Close() //nolint:errcheck // It was only read.
-	text, err := io.ReadAll(io.LimitReader(file, tokenBytesMax+1))
+	text, err := io.ReadAll(io.LimitReader(file, maxTokenBytes+1))
 	if err != nil {
 		return RejectedError{Text: fmt.Sprintf("-token-file: %v", err)}
 	}
 	token := strings.TrimSpace(string(text))
-	if token == "" || len(text) > tokenBytesMax || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	if token == "" || len(text) > maxTokenBytes || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return RejectedError{Text: fmt.Sprintf("-token-file %s does not hold one token, of letters, digits and signs without spaces", r.TokenFile)}
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
@@ -173,8 +173,8 @@ func read(base string, status int, text []byte, into any) (json.RawMessage, erro
 	strange := func(why string) error {
 		return fmt.Errorf("%s does not answer as a node does (status %d, %s): is it the management address of one?", base, status, why)
 	}
-	if len(text) > answerBytesMax {
-		return nil, strange(fmt.Sprintf("more than %d bytes", answerBytesMax))
+	if len(text) > maxAnswerBytes {
+		return nil, strange(fmt.Sprintf("more than %d bytes", maxAnswerBytes))
 	}
 	if status != http.StatusOK {
 		var failure management.Failure

@@ -41,8 +41,8 @@ func (c *Simulation) run(o scenario.Options) (scenario.Result, error) {
 // runComponent runs a scenario of sharding, of distributed data, of clients or of locations.
 func (c *Simulation) runComponent(s simulation.Scenario, o scenario.Options) (result scenario.Result, err error) {
 	switch {
-	case o.Nodes < soak.NodesLeast || o.Nodes > soakNodesMost:
-		return result, fmt.Errorf("scenario: %d nodes: want %d to %d for %s", o.Nodes, soak.NodesLeast, soakNodesMost, s.Name)
+	case o.Nodes < soak.NodesLeast || o.Nodes > maxSoakNodes:
+		return result, fmt.Errorf("scenario: %d nodes: want %d to %d for %s", o.Nodes, soak.NodesLeast, maxSoakNodes, s.Name)
 	case o.Duration != 0 || o.Settle != 0:
 		return result, fmt.Errorf("scenario: %s has a duration and a time to settle of its own", s.Name)
 	case o.Record != nil:

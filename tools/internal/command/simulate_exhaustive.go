@@ -203,7 +203,7 @@ func (c *ExhaustiveFlags) loaded(ctx context.Context) (s outcomes.Strategy, end 
 		return s, nil, err
 	}
 	end = func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 		defer cancel()
 		return p.Close(ctx)
 	}

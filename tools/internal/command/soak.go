@@ -59,16 +59,16 @@ Examples:
 
 // Bounds of the arguments.
 const (
-	soakNodesMost   = 100
-	soakMinutesMost = 7 * 24 * 60
+	maxSoakNodes   = 100
+	maxSoakMinutes = 7 * 24 * 60
 )
 
 func (c *Soak) check() error {
 	switch {
-	case !(c.Minutes > 0 && c.Minutes <= soakMinutesMost): // This also refuses what is no number.
-		return RejectedError{Text: fmt.Sprintf("-minutes %v: want more than 0 and up to %d", c.Minutes, soakMinutesMost)}
-	case c.Nodes != 0 && (c.Nodes < soak.NodesLeast || c.Nodes > soakNodesMost):
-		return RejectedError{Text: fmt.Sprintf("-nodes %d: want %d to %d", c.Nodes, soak.NodesLeast, soakNodesMost)}
+	case !(c.Minutes > 0 && c.Minutes <= maxSoakMinutes): // This also refuses what is no number.
+		return RejectedError{Text: fmt.Sprintf("-minutes %v: want more than 0 and up to %d", c.Minutes, maxSoakMinutes)}
+	case c.Nodes != 0 && (c.Nodes < soak.NodesLeast || c.Nodes > maxSoakNodes):
+		return RejectedError{Text: fmt.Sprintf("-nodes %d: want %d to %d", c.Nodes, soak.NodesLeast, maxSoakNodes)}
 	case c.Runs < 0 || c.Jobs < 0:
 		return RejectedError{Text: "-runs and -jobs cannot be negative"}
 	}

@@ -113,8 +113,8 @@ func (s source) Text(path string) (string, error) {
 		return "", errors.New("the node has no metrics: telemetry.metrics is not prometheus")
 	case status != http.StatusOK:
 		return "", fmt.Errorf("the node answers with status %d", status)
-	case len(text) > answerBytesMax:
-		return "", fmt.Errorf("the node answers with more than %d bytes", answerBytesMax)
+	case len(text) > maxAnswerBytes:
+		return "", fmt.Errorf("the node answers with more than %d bytes", maxAnswerBytes)
 	}
 	return string(text), nil
 }

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// subjectMax is how many columns a subject has at most.
-	subjectMax = 72
-	// linesMax is how many lines a commit may change by hand without a reason.
-	linesMax = 3000
+	// maxSubject is how many columns a subject has at most.
+	maxSubject = 72
+	// maxLines is how many lines a commit may change by hand without a reason.
+	maxLines = 3000
 	// trailer begins the line of a message that gives that reason.
 	trailer = "Large:"
 )
@@ -55,11 +55,11 @@ func check(hash, message string, lines int) (faults []string) {
 	if !subject.MatchString(first) {
 		faults = append(faults, fmt.Sprintf("%s: the subject %q is not \"module: verb object\"", hash, first))
 	}
-	if n := utf8.RuneCountInString(first); n > subjectMax {
-		faults = append(faults, fmt.Sprintf("%s: the subject has %d columns, of %d that it may have: %s", hash, n, subjectMax, first))
+	if n := utf8.RuneCountInString(first); n > maxSubject {
+		faults = append(faults, fmt.Sprintf("%s: the subject has %d columns, of %d that it may have: %s", hash, n, maxSubject, first))
 	}
-	if lines > linesMax && !strings.Contains("\n"+body, "\n"+trailer+" ") {
-		faults = append(faults, fmt.Sprintf("%s: %d lines by hand, of %d that a commit may have without a line %q with the reason: divide it", hash, lines, linesMax, trailer))
+	if lines > maxLines && !strings.Contains("\n"+body, "\n"+trailer+" ") {
+		faults = append(faults, fmt.Sprintf("%s: %d lines by hand, of %d that a commit may have without a line %q with the reason: divide it", hash, lines, maxLines, trailer))
 	}
 	return faults
 }

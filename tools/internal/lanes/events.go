@@ -26,8 +26,8 @@ const (
 	fuzzFound = "Failing input written to"
 )
 
-// outputMax is how many lines of a failed test are shown: its first and its last ones. The log has all.
-const outputMax = 200
+// maxOutput is how many lines of a failed test are shown: its first and its last ones. The log has all.
+const maxOutput = 200
 
 // An event is one line of go test -json (go doc test2json).
 type event struct {
@@ -181,9 +181,9 @@ func (p *packageRun) said() []string {
 }
 
 func shorten(lines []string) []string {
-	if len(lines) <= outputMax {
+	if len(lines) <= maxOutput {
 		return lines
 	}
-	short := append(slices.Clone(lines[:outputMax/2]), "    ... the log has the rest ...\n")
-	return append(short, lines[len(lines)-outputMax/2:]...)
+	short := append(slices.Clone(lines[:maxOutput/2]), "    ... the log has the rest ...\n")
+	return append(short, lines[len(lines)-maxOutput/2:]...)
 }

@@ -206,7 +206,7 @@ func fuzz(ctx context.Context, w *Workspace, part int) []Step {
 	targets := share(w.Targets(), part, fuzzParts)
 	for i, target := range targets {
 		dir, name, _ := strings.Cut(target, " ")
-		time := fuzzTime(i == run/runsMax%len(targets))
+		time := fuzzTime(i == run/maxRuns%len(targets))
 		steps = append(steps, Step{Packages: []string{dir}, Args: []string{"-run=^$", "-fuzz=^" + name + "$", "-fuzztime=" + time, timeout}})
 	}
 	return steps

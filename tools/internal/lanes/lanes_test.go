@@ -168,11 +168,11 @@ func TestEachUnitHasItsTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.IntRange(0, 1000).Draw(t, "first")
 		due := map[string]int{}
-		for run := range runsMax {
+		for run := range maxRuns {
 			for i, u := range turn(units(), first+run, nil) {
 				if u.Waited == 0 {
 					due[u.Name()]++
-					require.Less(t, i, len(units())/runsMax+1, "what is due comes first")
+					require.Less(t, i, len(units())/maxRuns+1, "what is due comes first")
 				}
 			}
 		}

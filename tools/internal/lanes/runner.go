@@ -22,10 +22,10 @@ import (
 // could not be judged are tested again, alone; at the end comes the summary.
 
 const (
-	// triesMax is how often a test is run that cannot be judged.
-	triesMax = 3
-	// quietMax is how long nothing is printed at most while something is built or runs.
-	quietMax = 15 * time.Second
+	// maxTries is how often a test is run that cannot be judged.
+	maxTries = 3
+	// maxQuiet is how long nothing is printed at most while something is built or runs.
+	maxQuiet = 15 * time.Second
 	// slowestShown is how many of the slowest packages the summary lists.
 	slowestShown = 10
 )
@@ -163,7 +163,7 @@ func (r *Runner) again(ctx context.Context, s Step, p *packageRun) error {
 		return nil
 	}
 	first := strings.Join(open, " ")
-	for try := 2; try <= triesMax; try++ {
+	for try := 2; try <= maxTries; try++ {
 		r.print("   not judged, since the machine stood still: %s %s; try %d", p.dir, strings.Join(open, " "), try)
 		runs, err := r.goTest(ctx, s, s.goTest(r.in(s, p.dir), open), func(*packageRun) {})
 		if err != nil {
@@ -254,7 +254,7 @@ func (r *Runner) tellProgress() func() {
 			case <-ticker.C:
 			}
 			r.mu.Lock()
-			quiet := time.Since(r.last) >= quietMax
+			quiet := time.Since(r.last) >= maxQuiet
 			r.mu.Unlock()
 			if quiet {
 				r.print("   building and testing, %.0f s", time.Since(r.began).Seconds())
@@ -284,7 +284,7 @@ func (r *Runner) summary(name string) error {
 		r.print("   judged when it was run again alone: %s", what)
 	}
 	for _, what := range r.unjudged {
-		r.print("   not judged in %d tries, since the machine stood still: %s", triesMax, what)
+		r.print("   not judged in %d tries, since the machine stood still: %s", maxTries, what)
 	}
 	took := time.Since(r.began).Round(time.Second)
 	if len(r.failed) == 0 {

@@ -19,8 +19,8 @@ const (
 	// shortestPause is the least time between two commits that begins a new session. People commit more often
 	// while they work.
 	shortestPause = 40 * time.Minute
-	// runsMax is after how many runs each unit has had its turn.
-	runsMax = 6
+	// maxRuns is after how many runs each unit has had its turn.
+	maxRuns = 6
 )
 
 // A Unit is one part of a lane: what continuous integration begins or leaves out.
@@ -44,7 +44,7 @@ func (u Unit) Name() string {
 // units lists all, in an order in which the parts of a lane are far from each other.
 func units() []Unit {
 	var all []Unit
-	for part := 1; part <= runsMax; part++ {
+	for part := 1; part <= maxRuns; part++ {
 		for _, l := range Lanes() {
 			if part <= l.Parts {
 				all = append(all, Unit{Lane: l, Part: part})
@@ -91,10 +91,10 @@ func session(commits []string) (run int, base string) {
 }
 
 func turn(all []Unit, run int, changed []string) []Unit {
-	each := (len(all) + runsMax - 1) / runsMax
+	each := (len(all) + maxRuns - 1) / maxRuns
 	for i := range all {
 		u := &all[i]
-		u.Waited = ((run-i/each)%runsMax + runsMax) % runsMax
+		u.Waited = ((run-i/each)%maxRuns + maxRuns) % maxRuns
 		u.Touched = slices.ContainsFunc(changed, u.Lane.Touched)
 	}
 	rank := func(u Unit) int {

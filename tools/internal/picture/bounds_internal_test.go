@@ -77,7 +77,7 @@ func TestMarksKeepTheFirstAndTheLast(t *testing.T) {
 		list, left := m.list()
 		require.Equal(t, i+1, len(list)+left)
 		require.True(t, utf8.ValidString(list[0].Text))
-		require.LessOrEqual(t, len(list[0].Text), textMost+len("…"))
+		require.LessOrEqual(t, len(list[0].Text), maxText+len("…"))
 	}
 	list, left := m.list()
 	require.Equal(t, 5, left)
@@ -96,5 +96,5 @@ func TestRatesOfALongRunAreCountedInWiderBuckets(t *testing.T) {
 		sum += n
 	}
 	require.Equal(t, []int{10_000, 4, 2}, []int{sum, r.sent[0], r.lost[0]})
-	require.LessOrEqual(t, len(r.sent), ratesMost)
+	require.LessOrEqual(t, len(r.sent), maxRates)
 }

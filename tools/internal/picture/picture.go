@@ -22,15 +22,15 @@ import (
 
 // The bounds of a run.
 const (
-	lanesMost    = 48     // A view of all by all is a table of 48 by 48 at most.
-	changesMost  = 40_000 // Some 25 bytes each.
-	messagesMost = 12_000
-	lastMost     = 2_000
-	marksMost    = 4_000
-	textMost     = 240 // Bytes of a text.
-	kindsMost    = 60
-	ratesMost    = 3_600 // Buckets of messages, of a second or more.
-	tailMost     = 60    // Lines of the trace.
+	maxLanes    = 48     // A view of all by all is a table of 48 by 48 at most.
+	maxChanges  = 40_000 // Some 25 bytes each.
+	maxMessages = 12_000
+	maxLast     = 2_000
+	maxMarks    = 4_000
+	maxText     = 240 // Bytes of a text.
+	maxKinds    = 60
+	maxRates    = 3_600 // Buckets of messages, of a second or more.
+	maxTail     = 60    // Lines of the trace.
 )
 
 // watchEvery is how often at most lanes are looked at between the seconds, for the ends of standings.
@@ -63,7 +63,7 @@ type Observer struct {
 func New(hosted func(*simulation.Node) []uint32) *Observer {
 	return &Observer{
 		hosted: hosted, lanes: make(map[gossip.Address]int), strays: make(map[gossip.Address]bool), types: make(map[reflect.Type]int),
-		changes: newChangeHistory(changesMost), messages: newDrawnMessages(messagesMost, lastMost), marks: newMarks(marksMost), rates: rates{width: 1},
+		changes: newChangeHistory(maxChanges), messages: newDrawnMessages(maxMessages, maxLast), marks: newMarks(maxMarks), rates: rates{width: 1},
 	}
 }
 
@@ -97,7 +97,7 @@ func (p *Observer) lane(a gossip.Address) int {
 	if i, ok := p.lanes[a]; ok {
 		return i
 	}
-	if len(p.places) == lanesMost {
+	if len(p.places) == maxLanes {
 		if len(p.strays) < 10_000 {
 			p.strays[a] = true
 		}
@@ -223,10 +223,10 @@ func (p *Observer) kind(m simulation.Passage) int {
 	t := reflect.TypeOf(m.Message)
 	i, known := p.types[t]
 	if !known {
-		i = min(len(p.kinds), kindsMost-1)
+		i = min(len(p.kinds), maxKinds-1)
 		p.types[t] = i
 		switch {
-		case len(p.kinds) == kindsMost:
+		case len(p.kinds) == maxKinds:
 			p.kinds[i].Name = "others"
 		case t == nil:
 			p.kinds = append(p.kinds, Kind{Name: "nil"})

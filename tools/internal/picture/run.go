@@ -73,10 +73,10 @@ func (m *marks) list() (list []Mark, left int) {
 
 // bounded cuts a long text.
 func bounded(text string) string {
-	if len(text) <= textMost {
+	if len(text) <= maxText {
 		return text
 	}
-	cut := textMost
+	cut := maxText
 	for cut > 0 && text[cut]&0xC0 == 0x80 { // Not within a letter.
 		cut--
 	}
@@ -92,7 +92,7 @@ type rates struct {
 
 func (r *rates) add(at time.Duration, lost bool) {
 	i := int(at/time.Second) / r.width
-	for i >= ratesMost {
+	for i >= maxRates {
 		for _, counts := range []*[]int{&r.sent, &r.lost} {
 			half := make([]int, (len(*counts)+1)/2)
 			for j, n := range *counts {
@@ -174,7 +174,7 @@ func (p *Observer) Finish(err error) Run {
 	r.Left.Messages = p.messages.all - len(r.Messages)
 	if failure := (*simulation.Failure)(nil); errors.As(err, &failure) {
 		r.Violation = &Violation{At: micros(failure.At), Text: bounded(failure.Err.Error())}
-		for _, line := range failure.Lines[max(len(failure.Lines)-tailMost, 0):] {
+		for _, line := range failure.Lines[max(len(failure.Lines)-maxTail, 0):] {
 			r.Violation.Trace = append(r.Violation.Trace, bounded(line))
 		}
 	}

@@ -65,9 +65,9 @@ func next(t *testing.T, repo string) (all []string, err error) {
 }
 
 const (
-	aLimit = "package a\n\n// Limit limits.\nconst Limit = 3\n"
-	aMore  = aLimit + "\n// More is new.\nconst More = 4\n"
-	bMore  = "package main\n\nimport \"example.test/a\"\n\nfunc main() { println(a.More) }\n"
+	maxA  = "package a\n\n// Limit limits.\nconst Limit = 3\n"
+	aMore = maxA + "\n// More is new.\nconst More = 4\n"
+	bMore = "package main\n\nimport \"example.test/a\"\n\nfunc main() { println(a.More) }\n"
 )
 
 // bRequires is the go.mod of b with a requirement of a.
@@ -81,7 +81,7 @@ func TestOnlyWhatHasChangedGetsAVersion(t *testing.T) {
 	all, err := next(t, repo)
 	require.NoError(t, err)
 	require.Empty(t, all)
-	change(t, repo, map[string]string{"a/a.go": aLimit + "\nfunc init() {}\n", "a/CHANGELOG.md": log("Fixed")})
+	change(t, repo, map[string]string{"a/a.go": maxA + "\nfunc init() {}\n", "a/CHANGELOG.md": log("Fixed")})
 	all, err = next(t, repo)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a v0.1.1 patch"}, all)
@@ -155,7 +155,7 @@ func TestRequirementsAreTheLowestThatWork(t *testing.T) {
 // A user mixes a new version of one module with an old one of another.
 func TestVersionsMix(t *testing.T) {
 	repo := releasedOnce(t)
-	change(t, repo, map[string]string{"a/a.go": strings.ReplaceAll(aLimit, "3", "5"), "a/CHANGELOG.md": log("Fixed")})
+	change(t, repo, map[string]string{"a/a.go": strings.ReplaceAll(maxA, "3", "5"), "a/CHANGELOG.md": log("Fixed")})
 	r, p := cut(t, repo, false), proxy(t)
 	require.NoError(t, r.Verify(t.Context(), p))
 	t.Setenv("GOPROXY", "off")

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	bytesMax   = 150 << 10
-	coloursMax = 256
+	maxBytes   = 150 << 10
+	maxColours = 256
 )
 
 func main() {
@@ -53,8 +53,8 @@ func run(from, to string) error {
 				return fmt.Errorf("%s: %w", e.Name(), err)
 			}
 		}
-		if len(text) > bytesMax {
-			return fmt.Errorf("%s has %d bytes, at most %d are for a document", e.Name(), len(text), bytesMax)
+		if len(text) > maxBytes {
+			return fmt.Errorf("%s has %d bytes, at most %d are for a document", e.Name(), len(text), maxBytes)
 		}
 		if err := os.WriteFile(filepath.Join(to, e.Name()), text, 0o644); err != nil {
 			return err
@@ -101,11 +101,11 @@ func palette(full image.Image) color.Palette {
 			if !slices.ContainsFunc(chosen, func(o color.RGBA) bool { return distance(c, o) <= least }) {
 				chosen, palette = append(chosen, c), append(palette, c)
 			}
-			if len(chosen) > coloursMax {
+			if len(chosen) > maxColours {
 				break
 			}
 		}
-		if len(chosen) <= coloursMax {
+		if len(chosen) <= maxColours {
 			return palette
 		}
 	}

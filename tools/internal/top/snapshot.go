@@ -28,8 +28,8 @@ type Source interface {
 // The bounds of a poll.
 const (
 	decisionsAsked = 50
-	kindsMost      = 16     // Kinds whose shards are asked for.
-	shardsMost     = 20_000 // Of a kind with more, homes are not asked for.
+	maxKinds       = 16     // Kinds whose shards are asked for.
+	maxShards      = 20_000 // Of a kind with more, homes are not asked for.
 )
 
 // Snapshot is the cluster as a node saw it at a moment.
@@ -119,7 +119,7 @@ func gatherKinds(s Source) ([]Kind, error) {
 	kinds := make([]Kind, 0, len(list.Kinds))
 	for i, k := range list.Kinds {
 		kind := Kind{Kind: k}
-		if i < kindsMost && k.Shards <= shardsMost {
+		if i < maxKinds && k.Shards <= maxShards {
 			var shards cluster.ShardList
 			if err := s.Get("/v1/kinds/"+url.PathEscape(k.Name)+"/shards", nil, &shards); err != nil {
 				return kinds, err

@@ -33,7 +33,7 @@ func (t *trial) kit(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrNotRun, err)
 	}
 	run := exec.CommandContext(ctx, self, t.Kit(t.Config.Policy, pattern)...)
-	run.WaitDelay = closeLimit
+	run.WaitDelay = closeTimeout
 	var trouble strings.Builder
 	run.Stderr = &trouble
 	out, err := run.StdoutPipe()
@@ -86,19 +86,19 @@ type kitReader struct {
 // marker begins the lines that package testing prints about parts, for tools that read them.
 const marker = "\x16"
 
-// logMost is how many lines of a part are kept, the last ones: what the plugin has printed is at the
-// end. lineMost is how long each may be. A line of more than readMost bytes ends the reading.
+// maxLog is how many lines of a part are kept, the last ones: what the plugin has printed is at the
+// end. maxLine is how long each may be. A line of more than maxRead bytes ends the reading.
 const (
-	logMost  = 60
-	lineMost = 400
-	readMost = 1 << 20
+	maxLog  = 60
+	maxLine = 400
+	maxRead = 1 << 20
 )
 
 func (k *kitReader) read(out io.Reader) error {
 	k.log, k.over = make(map[string][]string), make(map[string]bool)
 	ended := regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (\S+) \(([0-9.]+)s\)$`)
 	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, readMost)
+	lines.Buffer(nil, maxRead)
 	for lines.Scan() {
 		line := lines.Text()
 		before, said, marked := strings.Cut(line, marker)
@@ -119,7 +119,7 @@ func (k *kitReader) read(out io.Reader) error {
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("it has printed a line of more than %d bytes", readMost)
+		return fmt.Errorf("it has printed a line of more than %d bytes", maxRead)
 	}
 	return lines.Err()
 }
@@ -128,7 +128,7 @@ func (k *kitReader) read(out io.Reader) error {
 func (k *kitReader) note(line string) {
 	if line = strings.TrimSpace(line); line != "" {
 		kept := k.log[k.at]
-		kept = append(kept[max(0, len(kept)+1-logMost):], strings.ToValidUTF8(line[:min(len(line), lineMost)], ""))
+		kept = append(kept[max(0, len(kept)+1-maxLog):], strings.ToValidUTF8(line[:min(len(line), maxLine)], ""))
 		k.log[k.at] = kept
 	}
 }
@@ -153,5 +153,5 @@ func (k *kitReader) ended(name string, ok bool, seconds string) {
 // cut returns the last lines of a text.
 func (*kitReader) cut(text string) []string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[max(len(lines)-logMost, 0):]
+	return lines[max(len(lines)-maxLog, 0):]
 }

@@ -127,11 +127,11 @@ func (p Plugin) Run(ctx context.Context) (Report, error) {
 	return t.report, context.Cause(ctx)
 }
 
-// closeLimit bounds the end of a plugin.
-const closeLimit = 10 * time.Second
+// closeTimeout bounds the end of a plugin.
+const closeTimeout = 10 * time.Second
 
 func (t *trial) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := t.plugin.Close(ctx); err != nil && t.Progress != nil {
 		t.Progress(err.Error())

@@ -276,8 +276,8 @@ func (f finder) Lookup(ctx context.Context, q discovery.Query) (discovery.Target
 	return found, err
 }
 
-// bootMost is the largest cluster that finds itself by a method.
-const bootMost = 9
+// maxBoot is the largest cluster that finds itself by a method.
+const maxBoot = 9
 
 // discovery lets as many nodes as there are contact points find each other, each contact point
 // standing for one of them.
@@ -295,7 +295,7 @@ func (t *trial) discovery(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		nodes := min(len(found.List), bootMost)
+		nodes := min(len(found.List), maxBoot)
 		_, err = scenario.Run(scenario.Options{Scenario: "bootstrap", Nodes: nodes, Seed: seed, Strategies: scenario.Strategies{Discovery: finder{d, a}}})
 		return err
 	})

@@ -27,9 +27,9 @@ const (
 	// lengthBytes is how many bytes the length of a message has.
 	lengthBytes = 4
 
-	// copiedMax is the size up to which a message is copied behind its length, so that
+	// maxCopied is the size up to which a message is copied behind its length, so that
 	// one call writes both. It is also the size of a record of TLS.
-	copiedMax = 16 << 10
+	maxCopied = 16 << 10
 
 	// growthMin is the least number of bytes by which the buffer of a message grows as the message comes.
 	growthMin = 16 << 10
@@ -105,13 +105,13 @@ func (p *Pipe) Send(b *session.Buffer) error {
 // small one. A connection of TCP writes the rest of a large one from where it is, by the
 // same call; any other, TLS above all, gets as much as fills a record.
 func (p *Pipe) copiedBytes(n int) int {
-	if n <= copiedMax-lengthBytes {
+	if n <= maxCopied-lengthBytes {
 		return n
 	}
 	if _, ok := p.cfg.Out.(*net.TCPConn); ok {
 		return 0
 	}
-	return copiedMax - lengthBytes
+	return maxCopied - lengthBytes
 }
 
 // Recv implements [session.Pipe].

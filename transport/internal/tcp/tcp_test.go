@@ -94,7 +94,7 @@ func (failing) Write([]byte) (int, error) { return 0, net.ErrClosed }
 // Messages of every size come as they were sent, over TCP, where the large ones are not
 // copied, and over other connections.
 func TestMessagesOfAllSizesArrive(t *testing.T) {
-	sizes := []int{0, 1, 9, copiedMax - lengthBytes - 1, copiedMax - lengthBytes, copiedMax - lengthBytes + 1, copiedMax, 3 * copiedMax, 200 << 10, 1 << 20}
+	sizes := []int{0, 1, 9, maxCopied - lengthBytes - 1, maxCopied - lengthBytes, maxCopied - lengthBytes + 1, maxCopied, 3 * maxCopied, 200 << 10, 1 << 20}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()

@@ -20,8 +20,8 @@ import (
 
 // A call may take as long as locations.Limit, and some callers are less patient.
 const (
-	callLimit = 5 * time.Second
-	callLeast = time.Second
+	callTimeout = 5 * time.Second
+	callLeast   = time.Second
 )
 
 // typ is the type of the keys.
@@ -87,7 +87,7 @@ func (w *World) before(change map[allocation.Shard]string) map[allocation.Shard]
 // clear withdraws all locations that a majority knows.
 func (w *World) clear(n *simulation.Node) {
 	began := w.Now()
-	w.data.Read(n, key(), ddatasim.Majority, callLimit, func(v any, err error) {
+	w.data.Read(n, key(), ddatasim.Majority, callTimeout, func(v any, err error) {
 		if err != nil || !n.Alive() {
 			return
 		}
@@ -105,7 +105,7 @@ func (w *World) clear(n *simulation.Node) {
 
 // set begins a call.
 func (w *World) set(n *simulation.Node, change map[allocation.Shard]string, done func(bool)) *call {
-	limit := callLimit
+	limit := callTimeout
 	if !w.calm && w.rand.IntN(2) == 0 {
 		limit = callLeast
 	}

@@ -19,9 +19,9 @@ import (
 // the node counts, each reads what the node itself holds, or asks one that holds it, and allocation.External decides.
 
 const (
-	readyLimit = 2 * time.Second // As that of package locations.
-	readyLook  = 50 * time.Millisecond
-	answerMost = 50 * time.Millisecond
+	readyTimeout = 2 * time.Second // As that of package locations.
+	readyLook    = 50 * time.Millisecond
+	maxAnswer    = 50 * time.Millisecond
 )
 
 // ask takes a question of a coordinator.
@@ -38,7 +38,7 @@ func (w *World) ask(n *simulation.Node, request any, reply func(any, error)) {
 			q.shards = append(q.shards, region.Shards...)
 		}
 	}
-	q.await(w.Now() + readyLimit)
+	q.await(w.Now() + readyTimeout)
 }
 
 // question is a question of a coordinator that was not answered yet.
@@ -65,7 +65,7 @@ func (q *question) await(until time.Duration) {
 // read reads the parts with some numbers, and then decides.
 func (q *question) read(numbers []int, known part.Known) {
 	if len(numbers) == 0 {
-		q.w.After(q.w.upTo(answerMost), func() { q.decide(known) })
+		q.w.After(q.w.upTo(maxAnswer), func() { q.decide(known) })
 		return
 	}
 	took := func(v any, err error) {
@@ -85,7 +85,7 @@ func (q *question) read(numbers []int, known part.Known) {
 		return
 	}
 	q.w.Counts.Away++
-	q.w.data.Read(q.node, name, ddatasim.One, callLimit, took)
+	q.w.data.Read(q.node, name, ddatasim.One, callTimeout, took)
 }
 
 // decide answers.

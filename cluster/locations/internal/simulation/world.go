@@ -36,7 +36,7 @@ const (
 	aparts     = 5
 	apartEvery = 8 * time.Second
 	apartLeast = 2 * time.Second
-	apartMost  = 6 * time.Second
+	maxApart   = 6 * time.Second
 )
 
 // Nodes is the usual number of nodes.
@@ -98,7 +98,7 @@ func New(seed uint64, nodes int, set ...func(*simulation.Options)) *World {
 	for i := range aparts {
 		w.At(forms+time.Duration(i)*apartEvery, func() {
 			if nodes := w.Nodes(); len(nodes) > 0 {
-				w.apart(nodes[w.rand.IntN(len(nodes))], apartLeast+w.upTo(apartMost-apartLeast))
+				w.apart(nodes[w.rand.IntN(len(nodes))], apartLeast+w.upTo(maxApart-apartLeast))
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func (w *World) last() error {
 			}
 		})
 	}
-	return w.Run(2 * callLimit)
+	return w.Run(2 * callTimeout)
 }
 
 // equal returns in what replicas differ, and ends the run if what they say was not said.

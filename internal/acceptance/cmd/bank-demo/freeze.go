@@ -22,8 +22,8 @@ const (
 	// time after which a load balancer would have taken it out.
 	noticedAfter = time.Second
 
-	// lateMax is how many transfers are sent to a node that stands still.
-	lateMax = 50
+	// maxLate is how many transfers are sent to a node that stands still.
+	maxLate = 50
 )
 
 // freeze stops a node until the others have removed it and another node has taken its
@@ -34,7 +34,7 @@ func (d *demo) freeze(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own, err := d.ownedBy(victim, lateMax)
+	own, err := d.ownedBy(victim, maxLate)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ import (
 // nodes until it is answered ([load.persist]), and its times are noted for the phases
 // ([load.measure]). Reads of all balances, the end of the load and its figures follow.
 
-// inFlightMax bounds the transfers that wait for an answer. At 300 a second it
+// maxInFlight bounds the transfers that wait for an answer. At 300 a second it
 // is reached after 20 s without one, twice as long as a failover may take; the
 // load then pauses, and the summary says how often.
-const inFlightMax = 6000
+const maxInFlight = 6000
 
 // retryAfter is the pause before a transfer is tried on another node.
 const retryAfter = 50 * time.Millisecond
@@ -48,7 +48,7 @@ type load struct {
 	stop    chan struct{}
 	stopped sync.Once
 	pending sync.WaitGroup // Counts the sender, and every transfer without an answer.
-	slots   chan struct{}  // One for each transfer under way; inFlightMax in all.
+	slots   chan struct{}  // One for each transfer under way; maxInFlight in all.
 
 	mu      sync.Mutex
 	begun   time.Time
@@ -79,7 +79,7 @@ type failure struct {
 func newLoad(seed uint64, accounts, rate int, f *nodeProcesses) *load {
 	return &load{
 		processes: f, accounts: accounts, rate: rate, rnd: rand.New(rand.NewPCG(seed, 2)),
-		begun: time.Now(), asked: map[string]bool{}, stop: make(chan struct{}), slots: make(chan struct{}, inFlightMax),
+		begun: time.Now(), asked: map[string]bool{}, stop: make(chan struct{}), slots: make(chan struct{}, maxInFlight),
 	}
 }
 

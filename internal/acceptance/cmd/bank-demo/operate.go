@@ -108,8 +108,8 @@ func (d *demo) beginReshard(ctx context.Context) (to int, err error) {
 	return to, d.processes.operate(ctx, asked, accountsPath+"/reshard?"+query, cluster.ReshardOperation, &now)
 }
 
-// reshardLimit bounds the wait for the end of a change.
-const reshardLimit = time.Minute
+// reshardTimeout bounds the wait for the end of a change.
+const reshardTimeout = time.Minute
 
 // waitHalfway waits until a third of the former shards are retired, as some node knows.
 func (d *demo) waitHalfway(ctx context.Context) error {
@@ -142,7 +142,7 @@ func (d *demo) waitResharded(ctx context.Context, to int) error {
 
 // waitShards polls the nodes until what those that answer know satisfies ok.
 func (d *demo) waitShards(ctx context.Context, ok func(all []cluster.KindReshard) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, reshardLimit, fmt.Errorf("the number of shards has not changed after %v", reshardLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, reshardTimeout, fmt.Errorf("the number of shards has not changed after %v", reshardTimeout))
 	defer cancel()
 	for {
 		var all []cluster.KindReshard

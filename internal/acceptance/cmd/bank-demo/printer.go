@@ -167,7 +167,7 @@ func (s *printer) summary(v verdict) {
 	row("longest recovery", seconds(v.RecoveredMax), fmt.Sprintf(" s from a kill to the last answer, allowed %.0f", promises(v.Plugins != nil)[string(killPlain)].gap.Seconds()))
 	row("longest wait", seconds(v.UnavailableMax), " s for one transfer, retried or not")
 	if v.Paused > 0 {
-		row("the load paused", v.Paused, fmt.Sprintf(" times: %d transfers waited", inFlightMax))
+		row("the load paused", v.Paused, fmt.Sprintf(" times: %d transfers waited", maxInFlight))
 	}
 	row("machine stood still", seconds(v.StoodStill), " s in all")
 	if v.Waited > 0 {

@@ -27,7 +27,7 @@ func TestScreenKeepsTo80Columns(t *testing.T) {
 	var out strings.Builder
 	s := &printer{out: &out, begun: time.Now().Add(-119 * time.Second), last: map[string]string{}}
 	s.members(seven("weakly-up"))
-	s.figures(pace{operations: 99999, p50: 100 * time.Second, p99: 100 * time.Second, waiting: inFlightMax})
+	s.figures(pace{operations: 99999, p50: 100 * time.Second, p99: 100 * time.Second, waiting: maxInFlight})
 	s.event("every account answers again, %v after the kill", 17*time.Second+990*time.Millisecond)
 	s.event("kill -9 %s (%s)", "n7", "the oldest node, the coordinator")
 	s.members(view{Self: "n7", Members: []member{{Node: "n7", Status: "up"}}})

@@ -19,8 +19,8 @@ import (
 // Queries are three texts; contact points are columns of one length. Both sides demand the
 // same of either.
 
-// queryBytesMax is the limit of each text of a query, as the contract has it.
-const queryBytesMax = 256
+// maxQueryBytes is the limit of each text of a query, as the contract has it.
+const maxQueryBytes = 256
 
 // QueryToProto returns the request for a query. The error names the text that the contract
 // does not allow.
@@ -45,8 +45,8 @@ func validate(q *discovery.Query) error {
 	for _, text := range []struct{ field, value string }{
 		{"service", q.Service}, {"port", q.Port}, {"protocol", q.Protocol},
 	} {
-		if len(text.value) > queryBytesMax {
-			return wire.Malformed(text.field, "%d bytes, the limit is %d", len(text.value), queryBytesMax)
+		if len(text.value) > maxQueryBytes {
+			return wire.Malformed(text.field, "%d bytes, the limit is %d", len(text.value), maxQueryBytes)
 		}
 		if !utf8.ValidString(text.value) {
 			return wire.Malformed(text.field, "is not UTF-8")
@@ -134,7 +134,7 @@ type columns struct {
 func (c *columns) set(f *mwire.Field) (err error) {
 	switch f.Number {
 	case fieldHost:
-		c.found.List[c.hosts].Host, err = f.Text(hostBytesMax)
+		c.found.List[c.hosts].Host, err = f.Text(maxHostBytes)
 		c.hosts++
 	case fieldPort:
 		return c.setPorts(f)
@@ -153,8 +153,8 @@ func (c *columns) set(f *mwire.Field) (err error) {
 	return err
 }
 
-// hostBytesMax is more than any host has.
-const hostBytesMax = 1 << 10
+// maxHostBytes is more than any host has.
+const maxHostBytes = 1 << 10
 
 // setPorts reads one port, or some that are packed.
 func (c *columns) setPorts(f *mwire.Field) error {

@@ -18,9 +18,9 @@ import (
 
 // Limits of a batch, as the contract has them.
 const (
-	nodesMax   = wire.NodesMax
-	idBytesMax = 512
-	answersMax = 1 << 20
+	maxNodes   = wire.NodesMax
+	maxIDBytes = 512
+	maxAnswers = 1 << 20
 )
 
 // BatchToProto returns the request for a batch, with its nodes. The error names what the
@@ -59,14 +59,14 @@ func columnsToProto(b *fd.Batch) *pluginv1.JudgeRequest {
 
 // validate reports a batch that the contract does not allow.
 func validate(b *fd.Batch) error {
-	if len(b.Subjects) > nodesMax {
-		return wire.Malformed("node", "%d nodes, the limit is %d", len(b.Subjects), nodesMax)
+	if len(b.Subjects) > maxNodes {
+		return wire.Malformed("node", "%d nodes, the limit is %d", len(b.Subjects), maxNodes)
 	}
 	seen := make(map[string]bool, len(b.Subjects))
 	for i := range b.Subjects {
 		id := b.Subjects[i].ID
-		if id == "" || len(id) > idBytesMax {
-			return wire.Malformed("node", "an id has %d bytes, not 1 to %d", len(id), idBytesMax)
+		if id == "" || len(id) > maxIDBytes {
+			return wire.Malformed("node", "an id has %d bytes, not 1 to %d", len(id), maxIDBytes)
 		}
 		if seen[id] {
 			return wire.Malformed("node", "%q is there twice", id)
@@ -94,8 +94,8 @@ func validateAnswers(b *fd.Batch) error {
 			}
 			before = age
 		}
-		if answers += len(s.Ages); answers > answersMax {
-			return wire.Malformed("age_nanos", "more than %d answers", answersMax)
+		if answers += len(s.Ages); answers > maxAnswers {
+			return wire.Malformed("age_nanos", "more than %d answers", maxAnswers)
 		}
 	}
 	return nil
@@ -103,8 +103,8 @@ func validateAnswers(b *fd.Batch) error {
 
 // BatchFromProto returns the batch of a received request that has its nodes, checked.
 func BatchFromProto(r *pluginv1.JudgeRequest) (fd.Batch, error) {
-	if n := len(r.GetNode()); n > nodesMax {
-		return fd.Batch{}, wire.Malformed("node", "%d nodes, the limit is %d", n, nodesMax)
+	if n := len(r.GetNode()); n > maxNodes {
+		return fd.Batch{}, wire.Malformed("node", "%d nodes, the limit is %d", n, maxNodes)
 	}
 	b, err := batchOf(r, r.GetNode())
 	if err == nil {
@@ -120,8 +120,8 @@ func BatchFromProto(r *pluginv1.JudgeRequest) (fd.Batch, error) {
 // is checked.
 func batchOf(r *pluginv1.JudgeRequest, ids []string) (fd.Batch, error) {
 	n, ages := len(ids), r.GetAgeNanos()
-	if len(ages) > answersMax {
-		return fd.Batch{}, wire.Malformed("age_nanos", "%d answers, the limit is %d", len(ages), answersMax)
+	if len(ages) > maxAnswers {
+		return fd.Batch{}, wire.Malformed("age_nanos", "%d answers, the limit is %d", len(ages), maxAnswers)
 	}
 	if err := wire.SameLength("node", n, len(r.GetAvailable()), len(r.GetAnswerCount())); err != nil {
 		return fd.Batch{}, err

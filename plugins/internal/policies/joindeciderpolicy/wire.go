@@ -21,8 +21,8 @@ import (
 
 // Limits of the observations, as the contract has them.
 const (
-	serviceBytesMax = 256
-	seedNodesMax    = wire.NodesMax
+	maxServiceBytes = 256
+	maxSeedNodes    = wire.NodesMax
 )
 
 // ObservationsToProto returns the request for observations. The error names the observation
@@ -49,8 +49,8 @@ func ObservationsToProto(o *bootstrap.Observations) (*pluginv1.JoinDeciderDecide
 // validate reports observations that the contract does not allow.
 func validate(o *bootstrap.Observations) error {
 	switch {
-	case len(o.Service) > serviceBytesMax:
-		return wire.Malformed("service", "%d bytes, the limit is %d", len(o.Service), serviceBytesMax)
+	case len(o.Service) > maxServiceBytes:
+		return wire.Malformed("service", "%d bytes, the limit is %d", len(o.Service), maxServiceBytes)
 	case o.Required < 1 || o.Required > bootstrap.PointsMax:
 		return wire.Malformed("required_contact_points", "%d is not from 1 to %d", o.Required, bootstrap.PointsMax)
 	case o.StableMargin < 0 || o.Stable < 0:
@@ -59,8 +59,8 @@ func validate(o *bootstrap.Observations) error {
 		return wire.Malformed("contact_point", "%d contact points, the limit is %d", len(o.Points), bootstrap.PointsMax)
 	}
 	seeds := seedNodes(o)
-	if len(seeds) > seedNodesMax {
-		return wire.Malformed("seed_node", "%d seed nodes, the limit is %d", len(seeds), seedNodesMax)
+	if len(seeds) > maxSeedNodes {
+		return wire.Malformed("seed_node", "%d seed nodes, the limit is %d", len(seeds), maxSeedNodes)
 	}
 	all := append(seeds, o.Self)
 	for i, p := range o.Points {
@@ -96,9 +96,9 @@ func textOf(t discovery.Target) string { return addressOf(t).String() }
 // ObservationsFromProto returns the observations of a received request, checked.
 func ObservationsFromProto(r *pluginv1.JoinDeciderDecideRequest) (bootstrap.Observations, error) {
 	n := len(r.GetContactPoint())
-	if n > bootstrap.PointsMax || len(r.GetSeedNode()) > seedNodesMax {
+	if n > bootstrap.PointsMax || len(r.GetSeedNode()) > maxSeedNodes {
 		return bootstrap.Observations{}, wire.Malformed("contact_point", "%d contact points and %d seed nodes, the limits are %d and %d",
-			n, len(r.GetSeedNode()), bootstrap.PointsMax, seedNodesMax)
+			n, len(r.GetSeedNode()), bootstrap.PointsMax, maxSeedNodes)
 	}
 	if err := wire.SameLength("contact_point", n, len(r.GetAnsweredNanos()), len(r.GetSeedNodeCount())); err != nil {
 		return bootstrap.Observations{}, err

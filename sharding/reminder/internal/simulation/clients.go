@@ -17,7 +17,7 @@ import (
 
 const (
 	askTimeout = 6 * time.Second
-	pauseMost  = 12 * time.Second
+	maxPause   = 12 * time.Second
 	centuries  = 150 * 365 * 24 * time.Hour // Twice of it does not fit into a time.Duration.
 )
 
@@ -68,7 +68,7 @@ func (w *World) clientOf(k buckets.Key) *client {
 
 // pause begins the next change after a time.
 func (c *client) pause() {
-	c.w.After(c.w.upTo(pauseMost), func() {
+	c.w.After(c.w.upTo(maxPause), func() {
 		if c.w.Now() < c.w.opt.Duration {
 			c.change()
 		}

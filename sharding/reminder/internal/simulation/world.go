@@ -51,8 +51,8 @@ const (
 	inFlight = 3
 	recovery = 60 * time.Second // After the faults all reminders are as they should be after so long.
 	window   = 60 * time.Second // And stay so for so long.
-	heardMax = 5 * time.Second  // Until a node hears that it has, or has not, a bucket.
-	jumpMost = 10 * time.Second // Of a wall clock.
+	maxHeard = 5 * time.Second  // Until a node hears that it has, or has not, a bucket.
+	maxJump  = 10 * time.Second // Of a wall clock.
 )
 
 // settings of the buckets.
@@ -126,7 +126,7 @@ func (w *World) move(b int) {
 	}}
 	w.homes[b] = h
 	w.Log("bucket %d lives on node %d by %v", b, h.node, h.epoch)
-	told, heard := w.upTo(heardMax), w.upTo(heardMax)
+	told, heard := w.upTo(maxHeard), w.upTo(maxHeard)
 	w.After(told, func() { w.nodes[old.node].do(func(n *node) { n.release(b, old.epoch) }) })
 	w.After(heard, func() { w.nodes[h.node].do(func(n *node) { n.host(b, h.epoch) }) })
 }
@@ -174,7 +174,7 @@ func (w *World) trouble() {
 			w.storage.fail(w.upTo(20 * time.Second))
 		default:
 			w.Counts.Jumps++
-			n.ahead = w.upTo(2*jumpMost) - jumpMost
+			n.ahead = w.upTo(2*maxJump) - maxJump
 			w.Log("the wall clock of node %d is ahead by %v", n.i, n.ahead)
 		}
 		w.trouble()
@@ -208,7 +208,7 @@ func (w *World) Finish() error {
 	for b := range w.homes { // What the next owners read is what there is.
 		w.move(b)
 	}
-	if err := w.Run(3 * heardMax); err != nil {
+	if err := w.Run(3 * maxHeard); err != nil {
 		return err
 	}
 	for _, c := range w.clients {

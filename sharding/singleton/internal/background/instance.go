@@ -143,7 +143,7 @@ func (j *job) leased(r *run, epoch sharding.Epoch) error {
 	defer func() { // Also after a panic.
 		cancel(nil)
 		watching.Wait()
-		limit, done := context.WithTimeout(context.WithoutCancel(r.ctx), releaseLimit)
+		limit, done := context.WithTimeout(context.WithoutCancel(r.ctx), releaseTimeout)
 		defer done()
 		if err := j.Lease.Release(limit); err != nil {
 			j.Log.Warn("a lease was not given back, and ends by itself", j.Noun, j.Name, "error", err)
@@ -163,12 +163,12 @@ func (j *job) timed(ctx context.Context, r *run, epoch sharding.Epoch) error {
 	return j.Run(ctx, r.id, r.scale, epoch)
 }
 
-// releaseLimit bounds the time to give a lease back: the node may be leaving.
-const releaseLimit = 2 * time.Second
+// releaseTimeout bounds the time to give a lease back: the node may be leaving.
+const releaseTimeout = 2 * time.Second
 
-// tellLimit bounds the wait of [job.tell]. The mailbox of an instance has room for its news: the
+// tellTimeout bounds the wait of [job.tell]. The mailbox of an instance has room for its news: the
 // instance cannot be here any more when the time is over.
-const tellLimit = 5 * time.Second
+const tellTimeout = 5 * time.Second
 
 // tell tells the instance of a run. An instance that is being stopped needs no news, and one
 // whose node has ended cannot be told.
@@ -176,7 +176,7 @@ func (j *job) tell(r *run, over bool) {
 	if errors.Is(context.Cause(r.ctx), errStopped) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tellLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tellTimeout)
 	defer cancel()
 	_ = j.region.Tell(ctx, r.id, &notice{r, over})
 }

@@ -67,7 +67,7 @@ const Nodes = 4
 const (
 	recovery = 60 * time.Second       // The time after the faults in which the rightful owners have to write.
 	every    = 400 * time.Millisecond // The mean time between two operations of the client of a record.
-	heardMax = 5 * time.Second        // The longest time until a node is told that it is, or is no longer, a home.
+	maxHeard = 5 * time.Second        // The longest time until a node is told that it is, or is no longer, a home.
 )
 
 // New returns a world that has not begun.
@@ -109,7 +109,7 @@ func (w *World) move(r int) {
 	}}
 	w.homes[r] = h
 	w.Log("%v lives on node %d by %v", key(r), h.node, h.epoch)
-	told, heard := w.upTo(heardMax), w.upTo(heardMax)
+	told, heard := w.upTo(maxHeard), w.upTo(maxHeard)
 	w.After(told, func() { w.nodes[old.node].do(func(n *node) { n.release(r, old.epoch) }) })
 	w.After(heard, func() { w.nodes[h.node].do(func(n *node) { n.host(r, h.epoch) }) })
 }
