@@ -46,7 +46,7 @@ type RegionState struct {
 	Unreachable bool
 	// Capacity is the share of the shards that the region can bear, relative to other
 	// regions: a region with capacity 4 gets twice the shards of a region with 2. The
-	// zero value counts as 1, and a value above [CapacityMax] as CapacityMax.
+	// zero value counts as 1, and a value above [MaxCapacity] as MaxCapacity.
 	Capacity uint32
 	// Load is the use of what the region can bear by the shards of the request, from 0 (idle)
 	// to 1 (full); 0 also when it is not known. Package sharding tells the part of the
@@ -64,14 +64,14 @@ func (r *RegionState) Eligible() bool {
 	return !r.Leaving && !r.Suspended && !r.Unreachable
 }
 
-// CapacityMax is the greatest capacity; greater ones count as this. With it, products
+// MaxCapacity is the greatest capacity; greater ones count as this. With it, products
 // of sums of capacities and numbers of shards fit in 64 bits for up to 4,096 regions
 // with all the shards that 32 bits can number.
-const CapacityMax = 1 << 20
+const MaxCapacity = 1 << 20
 
 // weight is the capacity within its bounds.
 func (r *RegionState) weight() uint64 {
-	return uint64(min(max(r.Capacity, 1), CapacityMax))
+	return uint64(min(max(r.Capacity, 1), MaxCapacity))
 }
 
 // CompareSuitability orders regions by how well they are suited for one more

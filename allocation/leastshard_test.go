@@ -462,7 +462,7 @@ func TestDecisionsDoNotDependOnTheOrderOfRegions(t *testing.T) {
 // The arithmetic must hold for the greatest capacities and many shards.
 func TestExtremeCapacities(t *testing.T) {
 	rs := regions(0, 0, 0)
-	rs[0].Capacity, rs[1].Capacity = 1<<32-1, allocation.CapacityMax
+	rs[0].Capacity, rs[1].Capacity = 1<<32-1, allocation.MaxCapacity
 	r := allocation.AllocateRequest{Regions: rs, Shards: pending(0, 200_001)}
 	got := counts(place(rs, leastShard(t, 100, 0.1).DecideAllocate(r).Placements))
 	require.Equal(t, []int{100_001, 100_000, 0}, got)

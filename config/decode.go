@@ -439,7 +439,7 @@ var errType = errors.New("unsupported type")
 // checkType refuses types that no document could fill, at the first decode and not
 // only when a user happens to set the key.
 func checkType(t reflect.Type, path []string, depth int) error {
-	if depth > DepthMax {
+	if depth > MaxDepth {
 		return fmt.Errorf("%s: %w: a type that contains itself", display(path), errType)
 	}
 	if reflect.PointerTo(t).Implements(textType) {

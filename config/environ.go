@@ -76,8 +76,8 @@ func variablePath(name string) (path []string, reason string) {
 		}
 		path = append(path, strings.ReplaceAll(strings.ToLower(part), "_", "-"))
 	}
-	if len(path) > DepthMax {
-		return nil, fmt.Sprintf("is nested deeper than %d levels", DepthMax)
+	if len(path) > MaxDepth {
+		return nil, fmt.Sprintf("is nested deeper than %d levels", MaxDepth)
 	}
 	return path, ""
 }

@@ -22,9 +22,9 @@ import (
 // names the import and how to use it.
 var ErrNotLinked = errors.New("not part of this program")
 
-// DepthMax is how deep the maps and lists of a file may be nested. It is far above what
+// MaxDepth is how deep the maps and lists of a file may be nested. It is far above what
 // any section needs.
-const DepthMax = 32
+const MaxDepth = 32
 
 // Format is the syntax of files whose names have a certain end. YAML and JSON are built
 // in; others are given to a [Loader], TOML for instance, which is in the module
@@ -69,7 +69,7 @@ func (p *Places) Key(path []string, key string, line int) []string {
 		p.Fault(line, path, reason)
 		return nil
 	}
-	if len(path) > DepthMax {
+	if len(path) > MaxDepth {
 		p.Fault(line, path[:1], tooDeep())
 		return nil
 	}
@@ -156,6 +156,6 @@ func badKey(key string) string {
 }
 
 // The faults that all formats have in common.
-func tooDeep() string { return fmt.Sprintf("is nested deeper than %d levels", DepthMax) }
+func tooDeep() string { return fmt.Sprintf("is nested deeper than %d levels", MaxDepth) }
 
 func twice(first int) string { return fmt.Sprintf("the key stands twice, first in line %d", first) }

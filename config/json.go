@@ -71,7 +71,7 @@ func (w *jsonWalker) value(path []string) any {
 	}
 	switch token := token.(type) {
 	case json.Delim:
-		if len(path) > DepthMax {
+		if len(path) > MaxDepth {
 			w.Fault(line, path[:1], tooDeep())
 			w.skip()
 			return nil

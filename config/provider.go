@@ -187,7 +187,7 @@ func (v *values) plain(value reflect.Value, path []string) any {
 		}
 		return nil
 	}
-	if v.lines[strings.Join(path, separator)] = 0; len(path) > DepthMax {
+	if v.lines[strings.Join(path, separator)] = 0; len(path) > MaxDepth {
 		return v.fault(path[:1], tooDeep())
 	}
 	for value.IsValid() && (value.Kind() == reflect.Interface || value.Kind() == reflect.Pointer) && !isText(value) {

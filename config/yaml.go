@@ -76,7 +76,7 @@ func (s *scanner) walk(n *yaml.Node, path []string) {
 	if s.full {
 		return
 	}
-	if len(path) > DepthMax {
+	if len(path) > MaxDepth {
 		s.Fault(n.Line, path[:1], tooDeep())
 		return
 	}

@@ -50,8 +50,8 @@ func (c Config) Validate() error {
 		seen[name] = true
 	}
 	faults.Add(field.Ranges(c))
-	if len(c.Endpoints) > TargetsMax {
-		faults.Add(field.Errorf("endpoints", "%d are more than %d", len(c.Endpoints), TargetsMax))
+	if len(c.Endpoints) > MaxTargets {
+		faults.Add(field.Errorf("endpoints", "%d are more than %d", len(c.Endpoints), MaxTargets))
 	} else if _, err := NewStatic(c.Endpoints); err != nil {
 		for _, fault := range field.Parts(err) {
 			faults.Add(field.Errorf("endpoints", "%w", fault))

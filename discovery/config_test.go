@@ -35,7 +35,7 @@ func TestConfigReportsAllFaultsTogether(t *testing.T) {
 		key, _ := field.Of(fault)
 		require.NotEmpty(t, key, "%v is shown at its key", fault)
 	}
-	many := discovery.Config{Endpoints: make([]string, discovery.TargetsMax+1)}
+	many := discovery.Config{Endpoints: make([]string, discovery.MaxTargets+1)}
 	require.ErrorContains(t, many.Validate(), "are more than")
 	_, err = discovery.New(discovery.Config{})
 	require.Error(t, err)

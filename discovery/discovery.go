@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TargetsMax is the largest number of contact points that one method may return.
+// MaxTargets is the largest number of contact points that one method may return.
 // A larger answer is an error of the method, since no node could ask so many.
-const TargetsMax = 10_000
+const MaxTargets = 10_000
 
 // ErrClosed is wrapped by the error of a lookup by a method that was closed.
 var ErrClosed = errors.New("the discovery method is closed")
@@ -98,7 +98,7 @@ type Targets struct {
 // Check returns nil if the answer is one that a caller may use, otherwise the first fault:
 //
 //	C1  TTL is not negative;
-//	C2  there are at most [TargetsMax] contact points;
+//	C2  there are at most [MaxTargets] contact points;
 //	C3  each is valid ([Target.Validate]), and is there once.
 //
 // An error about a contact point that is not valid wraps [ErrBadTarget].
@@ -106,8 +106,8 @@ func (t Targets) Check() error {
 	if t.TTL < 0 {
 		return fmt.Errorf("discovery: the answer holds for %v", t.TTL)
 	}
-	if len(t.List) > TargetsMax {
-		return fmt.Errorf("discovery: %d contact points are more than %d", len(t.List), TargetsMax)
+	if len(t.List) > MaxTargets {
+		return fmt.Errorf("discovery: %d contact points are more than %d", len(t.List), MaxTargets)
 	}
 	for _, target := range t.List {
 		if err := target.Validate(); err != nil {
@@ -124,10 +124,10 @@ func (t Targets) Check() error {
 // of a [Discovery]: it returns them in their order without duplicates, in a new slice.
 // One bad contact point makes the whole list an error, which wraps [ErrBadTarget]: a source
 // that sends a wrong contact point may have left out a right one. A list that is longer than
-// [TargetsMax] is refused too.
+// [MaxTargets] is refused too.
 func Distinct(list []Target) ([]Target, error) {
-	if len(list) > TargetsMax {
-		return nil, fmt.Errorf("discovery: %d contact points are more than %d", len(list), TargetsMax)
+	if len(list) > MaxTargets {
+		return nil, fmt.Errorf("discovery: %d contact points are more than %d", len(list), MaxTargets)
 	}
 	unique := make([]Target, 0, len(list))
 	seen := make(map[Target]bool, len(list))

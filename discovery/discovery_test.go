@@ -87,7 +87,7 @@ func TestDiscoveriesKeepTheContract(t *testing.T) {
 				}
 				return newStatic(t, endpoints...)
 			},
-			Most: discovery.TargetsMax, // The bound is that of the configuration.
+			Most: discovery.MaxTargets, // The bound is that of the configuration.
 		})
 	})
 	t.Run("aggregate", func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestAggregateTakesTheFirstAnswer(t *testing.T) {
 			method("b", answer(one)),
 		}},
 		{"after too large an answer", []discovery.Method{
-			method("a", answer(make([]discovery.Target, discovery.TargetsMax+1)...)), method("b", answer(one)),
+			method("a", answer(make([]discovery.Target, discovery.MaxTargets+1)...)), method("b", answer(one)),
 		}},
 		{"without duplicates", []discovery.Method{method("a", answer(one, one))}},
 	} {
@@ -286,6 +286,6 @@ func TestDistinctKeepsTheOrderAndRefusesWhatIsBad(t *testing.T) {
 	require.Equal(t, []discovery.Target{b, a, b}, given)
 	_, err = discovery.Distinct([]discovery.Target{a, {Host: "B"}})
 	require.ErrorIs(t, err, discovery.ErrBadTarget)
-	_, err = discovery.Distinct(make([]discovery.Target, discovery.TargetsMax+1))
+	_, err = discovery.Distinct(make([]discovery.Target, discovery.MaxTargets+1))
 	require.ErrorContains(t, err, "10001 contact points are more than 10000")
 }

@@ -252,7 +252,7 @@ func (t Target) Compare(u Target) int {
 // repeated counts the contact points that are there already. It takes two bytes for each: the answer may be of another
 // process.
 func repeated(list []Target) (twice int) {
-	order := make([]uint16, len(list)) // At most TargetsMax.
+	order := make([]uint16, len(list)) // At most MaxTargets.
 	for i := range order {
 		order[i] = uint16(i)
 	}

@@ -60,7 +60,7 @@ func (i *admission) known(from gossip.NodeID) bool { return i.sender(from) != wi
 // receive feeds a membership message to the machine, if its sender may send one of this
 // size.
 func (i *admission) receive(handle *machine.Handle, from gossip.NodeID, frame []byte) error {
-	if len(frame) <= wire.StrangerSizeMax {
+	if len(frame) <= wire.MaxStrangerSize {
 		return handle.Receive(i.ctx, from, frame)
 	}
 	if err := wire.Admit(frame, i.sender(from)); err != nil {

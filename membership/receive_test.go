@@ -54,7 +54,7 @@ func TestFewLargeMessagesAreHeldDecoded(t *testing.T) {
 		in.sent(visitor(1), protocol.JoinRequest{})
 		welcome, err := wire.Codec{}.Append(nil, protocol.Welcome{Attempt: 1, State: gossip.New(gossip.ClusterID{Born: 1, Nonce: 1})})
 		require.NoError(t, err)
-		large := protowire.AppendBytes(protowire.AppendTag(welcome, 500, protowire.BytesType), make([]byte, wire.StrangerSizeMax))
+		large := protowire.AppendBytes(protowire.AppendTag(welcome, 500, protowire.BytesType), make([]byte, wire.MaxStrangerSize))
 
 		const senders, most = 16, 2
 		for range senders {

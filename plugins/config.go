@@ -31,7 +31,7 @@ type Config struct {
 	// Unpinned permits that SHA256 is absent: for development. Each start warns.
 	Unpinned bool `koanf:"unpinned"`
 	// Settings are handed to the plugin as JSON; the plugin checks them. At most
-	// [SettingsBytesMax].
+	// [MaxSettingsBytes].
 	Settings map[string]any `koanf:"settings"`
 	// Debug lets a debugger hold the process, for as long as it wants: StartTimeout does not apply, and a process that
 	// answers no health checks and no calls is not killed. A call still ends after CallTimeout, and the rule of the policy
@@ -121,7 +121,7 @@ func (c Config) Validate() error {
 	faults.Add(c.validatePin(), c.validateProcess(), c.Limits.validate(), c.validateUser())
 	text, err := json.Marshal(c.Settings)
 	faults.Refuse(err != nil, "settings", "have no form in JSON: %w", err)
-	faults.Refuse(len(text) > SettingsBytesMax, "settings", "have %d bytes as JSON, the limit is %d", len(text), SettingsBytesMax)
+	faults.Refuse(len(text) > MaxSettingsBytes, "settings", "have %d bytes as JSON, the limit is %d", len(text), MaxSettingsBytes)
 	d := c.WithDefaults()
 	faults.Add(field.Ranges(d))
 	faults.Relate(d.RestartBackoffMin > d.RestartBackoffMax, "restart-backoff-min", "restart-backoff-max",

@@ -103,7 +103,7 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 	c := valid()
 	c.SHA256, c.Policy, c.Args = plugins.Checksums{"xyz"}, "", []string{"a\x00b"}
 	c.Environment = map[string]string{"PLUGIN_MIN_PORT": "1", plugins.CookieKey: "x"}
-	c.Settings = map[string]any{"x": strings.Repeat("y", plugins.SettingsBytesMax)}
+	c.Settings = map[string]any{"x": strings.Repeat("y", plugins.MaxSettingsBytes)}
 	var joined interface{ Unwrap() []error }
 	require.ErrorAs(t, c.Validate(), &joined)
 	require.Len(t, joined.Unwrap(), 6)

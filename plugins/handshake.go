@@ -30,17 +30,17 @@ const (
 
 // Limits of the contract. Both sides keep them.
 const (
-	// RequestBytesMax is the largest request: 16 MiB. A view of 20,000 members with
+	// MaxRequestBytes is the largest request: 16 MiB. A view of 20,000 members with
 	// ten complaints each, or a request about 300,000 shards, is less than a third.
-	RequestBytesMax = 16 << 20
-	// AnswerBytesMax is the largest answer: 4 MiB. Placements for 300,000 shards fit. It
+	MaxRequestBytes = 16 << 20
+	// MaxAnswerBytes is the largest answer: 4 MiB. Placements for 300,000 shards fit. It
 	// bounds what a faulty plugin can make a host allocate for one call.
-	AnswerBytesMax = 4 << 20
-	// ReasonsBytesMax bounds the sum of all reasons of one answer: 1 MiB.
-	ReasonsBytesMax = 1 << 20
-	// SettingsBytesMax bounds the settings of a plugin as JSON: 1 MiB.
-	SettingsBytesMax = 1 << 20
-	// CallsMax is how many calls a plugin serves at one time. A host waits for one; the
+	MaxAnswerBytes = 4 << 20
+	// MaxReasonsBytes bounds the sum of all reasons of one answer: 1 MiB.
+	MaxReasonsBytes = 1 << 20
+	// MaxSettingsBytes bounds the settings of a plugin as JSON: 1 MiB.
+	MaxSettingsBytes = 1 << 20
+	// MaxCalls is how many calls a plugin serves at one time. A host waits for one; the
 	// others are calls that it has given up.
-	CallsMax = 16
+	MaxCalls = 16
 )

@@ -159,8 +159,8 @@ type PassivationConfig struct {
 	Aging bool `koanf:"aging"`
 }
 
-// maxEntityLimit is the largest limit of entities.
-const maxEntityLimit = 1 << 28
+// maxEntities is the largest limit of entities.
+const maxEntities = 1 << 28
 
 // order returns the meaning of the configuration for a kind. The kind's own limit, if not 0, takes
 // precedence. The configuration is valid.

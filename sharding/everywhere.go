@@ -69,7 +69,7 @@ func ShardsEverywhere(ctx context.Context, h Host, kind string) (ShardCensus, er
 	if r == nil {
 		return ShardCensus{}, noKind(kind)
 	}
-	f, err := s.survey(ctx, survey.Ask{Limit: census.Limit(ctx, census.UsualLimit), Question: survey.Question{Type: survey.TypeShards, Kind: kind}})
+	f, err := s.survey(ctx, survey.Ask{Limit: census.Limit(ctx, census.UsualTimeout), Question: survey.Question{Type: survey.TypeShards, Kind: kind}})
 	if err != nil {
 		return ShardCensus{}, err
 	}
@@ -151,7 +151,7 @@ func EntitiesEverywhere(ctx context.Context, h Host, kind, after string, limit i
 	}
 	limit = min(max(limit, 1), survey.MaxPageEntities)
 	f, err := s.survey(ctx, survey.Ask{
-		Limit:    census.Limit(ctx, census.UsualLimit),
+		Limit:    census.Limit(ctx, census.UsualTimeout),
 		Question: survey.Question{Type: survey.TypeEntities, Kind: kind, After: from, Most: uint32(limit)},
 	})
 	if err != nil {

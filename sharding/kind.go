@@ -188,8 +188,8 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 		}
 	}
 	faults = append(faults, k.rememberFaults()...)
-	if k.EntityLimit > maxEntityLimit {
-		faults = append(faults, fmt.Errorf("sharding: kind %q: EntityLimit %d is above %d", k.Name, k.EntityLimit, maxEntityLimit))
+	if k.EntityLimit > maxEntities {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: EntityLimit %d is above %d", k.Name, k.EntityLimit, maxEntities))
 	}
 	if k.InUse < 0 {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: InUse %d is negative", k.Name, k.InUse))

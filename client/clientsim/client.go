@@ -24,7 +24,7 @@ const (
 	Sweep = 250 * time.Millisecond
 
 	patience = 100 * time.Millisecond
-	shardsMost,
+	maxShards,
 	maxKinds = 1 << 16, 1024
 )
 
@@ -87,7 +87,7 @@ type Client struct {
 // Open returns a client that begins to connect to all nodes. Of the configuration the bounds and times count.
 func Open(w World, source *rand.Rand, cfg client.Config, nodes []Node) *Client {
 	c := &Client{w: w, source: source, cfg: cfg, began: w.Now(), broker: broker.New(broker.Config{
-		Nodes: len(nodes), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: shardsMost, Kinds: maxKinds, Patience: broker.Instant(patience),
+		Nodes: len(nodes), Queued: cfg.Queued, Bytes: cfg.QueuedBytes, Shards: maxShards, Kinds: maxKinds, Patience: broker.Instant(patience),
 	})}
 	for at, n := range nodes {
 		l := &link{c: c, at: at, node: n, pause: retryFirst}

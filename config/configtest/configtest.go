@@ -165,12 +165,12 @@ func checkLines(t testing.TB, s subject) {
 func checkDepth(t testing.TB, s subject) {
 	t.Helper()
 	var value any = 1
-	for range config.DepthMax + 8 {
+	for range config.MaxDepth + 8 {
 		value = []any{value}
 	}
 	s.refuses(t, map[string]any{"list": value}, "lists")
 	value = 1
-	for range config.DepthMax + 8 {
+	for range config.MaxDepth + 8 {
 		value = map[string]any{"a": value}
 	}
 	s.refuses(t, map[string]any{"map": value}, "maps")

@@ -102,7 +102,7 @@ func (f entries) value(value any, path []string, places *config.Places, line int
 	case []any:
 		for i, one := range v {
 			at := places.Item(path, i)
-			if len(at) > config.DepthMax && f.fault != "any depth" {
+			if len(at) > config.MaxDepth && f.fault != "any depth" {
 				places.Fault(line, path[:1], "is nested too deep")
 				return nil
 			}

@@ -36,7 +36,7 @@ func (format) Extension() string { return ".toml" }
 // tables contradict one another, from the library.
 func (format) Parse(text []byte, places *config.Places) map[string]any {
 	if offset := nestedTooDeep(text); offset >= 0 {
-		places.Fault(places.Line(offset), nil, fmt.Sprintf("not valid TOML: a value is nested deeper than %d levels", config.DepthMax))
+		places.Fault(places.Line(offset), nil, fmt.Sprintf("not valid TOML: a value is nested deeper than %d levels", config.MaxDepth))
 		return nil
 	}
 	w := walker{Places: places, data: text, owners: map[string]int{}, items: map[string]int{}}
@@ -246,7 +246,7 @@ func nestedTooDeep(data []byte) int {
 		case '"', '\'':
 			i = skipString(data, i, c)
 		case '[', '{':
-			if depth++; depth > config.DepthMax {
+			if depth++; depth > config.MaxDepth {
 				return i
 			}
 		case ']', '}':

@@ -9,10 +9,10 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-// PointsMax is the largest number of contact points among which a cluster may be formed.
-// Of a larger answer the first PointsMax are asked, and no cluster is formed: a name with
+// MaxPoints is the largest number of contact points among which a cluster may be formed.
+// Of a larger answer the first MaxPoints are asked, and no cluster is formed: a name with
 // more addresses is probably that of another service.
-const PointsMax = 1000
+const MaxPoints = 1000
 
 // maxServiceBytes bounds the name of a service, as the contract with plugins does.
 const maxServiceBytes = 256

@@ -44,7 +44,7 @@ type Search struct {
 	fault string
 	idle  int
 
-	// more says that more contact points were found than PointsMax.
+	// more says that more contact points were found than MaxPoints.
 	more bool
 
 	// known holds the outcome of dialling contact points, sorted by Compare.
@@ -118,8 +118,8 @@ func (s *Search) union(now time.Time, answer []discovery.Target) (found []discov
 		slices.SortFunc(found, Compare)
 		found = slices.Compact(found)
 	}
-	if more = len(found) > PointsMax; more {
-		found = found[:PointsMax]
+	if more = len(found) > MaxPoints; more {
+		found = found[:MaxPoints]
 	}
 	for _, t := range found {
 		at := now
@@ -277,7 +277,7 @@ func (s *Search) Missing(o Observations) string {
 	case len(o.Points) == 0:
 		return "no contact point was found"
 	case s.more:
-		return fmt.Sprintf("more than %d contact points were found", PointsMax)
+		return fmt.Sprintf("more than %d contact points were found", MaxPoints)
 	case member >= 0:
 		return fmt.Sprintf("%v is in a cluster, which is joined", o.Points[member].Point)
 	case !slices.ContainsFunc(o.Points, isSelf):

@@ -174,7 +174,7 @@ func TestTenThousandContactPointsFormNothing(t *testing.T) {
 	}
 	s := looking()
 	s.LookedUp(at(0), found)
-	require.Len(t, s.Points(), bootstrap.PointsMax)
+	require.Len(t, s.Points(), bootstrap.MaxPoints)
 	require.Equal(t, "more than 1000 contact points were found", s.Missing(s.Observe(at(time.Minute), nil)))
 	require.Less(t, len(s.Explain(s.Observe(at(time.Minute), nil))), 500)
 }

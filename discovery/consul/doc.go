@@ -47,7 +47,7 @@
 //     not read, and the rest would look like all there is.
 //   - The token is sent to the configured agent alone: no redirect is followed, no proxy
 //     used, and the token is not sent without TLS to another machine.
-//   - Each answer is bounded, in bytes, in time and to [discovery.TargetsMax]
+//   - Each answer is bounded, in bytes, in time and to [discovery.MaxTargets]
 //     registrations; questions have a least distance.
 //
 // # Non-guarantees

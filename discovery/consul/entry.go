@@ -62,7 +62,7 @@ func decode(body io.Reader) ([]entry, error) {
 	}
 }
 
-var errTooMany = fmt.Errorf("more than %d registrations: set tags", discovery.TargetsMax)
+var errTooMany = fmt.Errorf("more than %d registrations: set tags", discovery.MaxTargets)
 
 func decodeAll(decoder *json.Decoder) ([]entry, error) {
 	if open, err := decoder.Token(); err != nil || open != json.Delim('[') {
@@ -74,7 +74,7 @@ func decodeAll(decoder *json.Decoder) ([]entry, error) {
 		if err := decoder.Decode(&given); err != nil {
 			return nil, err
 		}
-		if len(entries) == discovery.TargetsMax {
+		if len(entries) == discovery.MaxTargets {
 			return nil, errTooMany
 		}
 		e, err := read(given)

@@ -42,6 +42,6 @@ func ExampleTestSource() {
 			}
 			return found
 		},
-		Most: discovery.TargetsMax,
+		Most: discovery.MaxTargets,
 	})
 }

@@ -18,10 +18,10 @@ import (
 type Source struct {
 	// Holding returns a method whose source has the given number of different contact points
 	// for [Query], and does not change. The number is from 0 to one more than
-	// [discovery.TargetsMax]. Required.
+	// [discovery.MaxTargets]. Required.
 	Holding func(t testing.TB, contactPoints int) discovery.Discovery
 	// Most is the largest number of contact points that fit into the source, at least 3.
-	// 0: one more than [discovery.TargetsMax] fit.
+	// 0: one more than [discovery.MaxTargets] fit.
 	Most int
 	// Failing returns a method whose source answers each request with an error. It is
 	// nil only for a method without a source that could fail.
@@ -72,7 +72,7 @@ func checkEmpty(t testing.TB, source Source) {
 
 func checkMany(t testing.TB, source Source) {
 	t.Helper()
-	many := discovery.TargetsMax
+	many := discovery.MaxTargets
 	if source.Most > 0 {
 		many = min(many, source.Most)
 	}
@@ -87,10 +87,10 @@ func checkMany(t testing.TB, source Source) {
 
 func checkTooMany(t testing.TB, source Source) {
 	t.Helper()
-	if source.Most > 0 && source.Most <= discovery.TargetsMax {
+	if source.Most > 0 && source.Most <= discovery.MaxTargets {
 		return // Other bounds of the source come first.
 	}
-	found, err := ask(t.Context(), t, source.Holding(t, discovery.TargetsMax+1), Query())
+	found, err := ask(t.Context(), t, source.Holding(t, discovery.MaxTargets+1), Query())
 	if err == nil || errors.Is(err, errNoAnswer) {
 		t.Errorf("found %d contact points and the error %v, want an error", len(found.List), err)
 	}

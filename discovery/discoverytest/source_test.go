@@ -51,7 +51,7 @@ func (c *counted) Lookup(ctx context.Context, _ discovery.Query) (discovery.Targ
 
 func (c *counted) answer() (discovery.Targets, error) {
 	switch {
-	case c.count > discovery.TargetsMax && c.fault != "no bound":
+	case c.count > discovery.MaxTargets && c.fault != "no bound":
 		return discovery.Targets{}, errSpoilt
 	case c.count == 0 && c.fault == "empty is an error":
 		return discovery.Targets{}, errSpoilt

@@ -200,8 +200,8 @@ func (d *Discovery) services(ctx context.Context, r hostResolver, name string) (
 			})
 		}
 		// Thousands of services on a host with thousands of addresses are millions.
-		if len(found.list) > discovery.TargetsMax {
-			return nameTargets{}, fmt.Errorf("%s has more than %d contact points", name, discovery.TargetsMax)
+		if len(found.list) > discovery.MaxTargets {
+			return nameTargets{}, fmt.Errorf("%s has more than %d contact points", name, discovery.MaxTargets)
 		}
 	}
 	if homeless > 0 {

@@ -223,7 +223,7 @@ func TestServicesTimesAddressesAreBounded(t *testing.T) {
 	}
 	server.Set("_a._b.bank.", "SRV", time.Minute, services...)
 	server.Set("host.bank.", "A", time.Minute, addresses[:5]...)
-	require.Len(t, lookup(t, newDNS(t, settings(server)), "_a._b.bank").List, discovery.TargetsMax)
+	require.Len(t, lookup(t, newDNS(t, settings(server)), "_a._b.bank").List, discovery.MaxTargets)
 	server.Set("host.bank.", "A", time.Minute, addresses...)
 	d := newDNS(t, settings(server))
 	var before, after runtime.MemStats

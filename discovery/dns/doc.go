@@ -42,7 +42,7 @@
 //     its id and its question. Ids are drawn from crypto/rand, ports by the operating system,
 //     for each query anew. Records of names that were not asked for are ignored.
 //   - The memory is bounded to 50,000 records, and an answer to 64 KiB a question and
-//     [discovery.TargetsMax] contact points.
+//     [discovery.MaxTargets] contact points.
 //
 // # Non-guarantees
 //

@@ -42,7 +42,7 @@
 //     be asked there is an error, and no answer from before.
 //   - A registration goes on until it is closed: over the restart of etcd, the loss of
 //     its lease, and the deletion of its key.
-//   - An answer of etcd is bounded: to 8 MiB, to [discovery.TargetsMax] nodes, and in time.
+//   - An answer of etcd is bounded: to 8 MiB, to [discovery.MaxTargets] nodes, and in time.
 //
 // # Non-guarantees
 //

@@ -17,7 +17,7 @@ var (
 	// refuses the user, or the request of the user.
 	ErrForbidden = etcdapi.ErrForbidden
 
-	errTooMany = fmt.Errorf("more than %d nodes", discovery.TargetsMax)
+	errTooMany = fmt.Errorf("more than %d nodes", discovery.MaxTargets)
 	errLost    = errors.New("the lease was lost")
 )
 

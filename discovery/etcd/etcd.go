@@ -159,11 +159,11 @@ func (d *Discovery) newest(ctx context.Context, client *clientv3.Client, prefix 
 func (d *Discovery) read(ctx context.Context, client *clientv3.Client, prefix string) (serviceEntries, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.RequestTimeout)
 	defer cancel()
-	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(discovery.TargetsMax+1))
+	answer, err := client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithLimit(discovery.MaxTargets+1))
 	if err != nil {
 		return serviceEntries{}, err
 	}
-	if len(answer.Kvs) > discovery.TargetsMax {
+	if len(answer.Kvs) > discovery.MaxTargets {
 		return serviceEntries{}, errTooMany
 	}
 	got := serviceEntries{entries: make([]Entry, 0, len(answer.Kvs)), mark: mark{count: answer.Count}}

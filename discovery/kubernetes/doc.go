@@ -45,7 +45,7 @@
 //   - The token is sent to the configured server alone: no redirect is followed, no
 //     proxy used, and nothing sent without TLS.
 //   - Each answer of the server is bounded: in bytes, in time, in pages, and to
-//     [discovery.TargetsMax] endpoints altogether.
+//     [discovery.MaxTargets] endpoints altogether.
 //   - A watch may be silent between two events for as long as it lasts. In the middle of an event
 //     it may not: once the limit of a request is over, lookups fail until there is a new list.
 //   - Pods that all lack the port that was asked for are an error, since an answer

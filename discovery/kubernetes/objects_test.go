@@ -201,10 +201,10 @@ func TestAServiceIsANameAndNoSelector(t *testing.T) {
 // covers B58, see docs/verification.md.
 func TestTenThousandPodsAreFoundAndNotMore(t *testing.T) {
 	s := newServer(t, "pods")
-	s.fill("bank", discovery.TargetsMax)
+	s.fill("bank", discovery.MaxTargets)
 	d := open(t, s)
-	require.Len(t, lookup(t, d).List, discovery.TargetsMax)
-	require.Equal(t, discovery.TargetsMax/250, s.pages)
+	require.Len(t, lookup(t, d).List, discovery.MaxTargets)
+	require.Equal(t, discovery.MaxTargets/250, s.pages)
 	s.watched(t)
 	s.put("pod-00000", labels("bank"), pod("10.250.0.1"))
 	patience.Eventually(t, func() bool {
@@ -215,7 +215,7 @@ func TestTenThousandPodsAreFoundAndNotMore(t *testing.T) {
 	s.remove("one-more")
 	patience.Eventually(t, func() bool {
 		found, err := d.Lookup(t.Context(), query())
-		return err == nil && len(found.List) == discovery.TargetsMax
+		return err == nil && len(found.List) == discovery.MaxTargets
 	}, "ten thousand are found again")
 }
 

@@ -23,9 +23,9 @@ import (
 	"github.com/quorate/quorate/config/field"
 )
 
-var errTooMany = fmt.Errorf("more than %d endpoints: write a narrower selector", discovery.TargetsMax)
+var errTooMany = fmt.Errorf("more than %d endpoints: write a narrower selector", discovery.MaxTargets)
 
-// store holds the objects by name, with at most [discovery.TargetsMax] endpoints.
+// store holds the objects by name, with at most [discovery.MaxTargets] endpoints.
 type store struct {
 	where string // the kind, selector and namespace of the objects, in words
 
@@ -44,7 +44,7 @@ func (s *store) put(o object) error {
 	defer s.mu.Unlock()
 	earlier, known := s.objects[o.name]
 	held := s.held - len(earlier.endpoints) + len(o.endpoints)
-	if held > discovery.TargetsMax || !known && len(s.objects) == discovery.TargetsMax {
+	if held > discovery.MaxTargets || !known && len(s.objects) == discovery.MaxTargets {
 		return errTooMany
 	}
 	s.objects[o.name], s.held = o, held

@@ -36,7 +36,7 @@ const (
 	maxEventBytes = 4 << 20
 	// maxPages is the number of pages after which a list counts as one without an end: four
 	// times as many as the contact points of the largest answer fill.
-	maxPages = 4 * discovery.TargetsMax / pageSize
+	maxPages = 4 * discovery.MaxTargets / pageSize
 	// maxRestarts is how many times a list is begun anew because its next page is gone.
 	maxRestarts = 3
 	// listTimeouts is how many times the limit of a request the pages of a list may take

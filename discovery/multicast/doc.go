@@ -36,7 +36,7 @@
 //
 //   - A lookup takes as long as the window, or ends with its context or with Close.
 //   - A datagram is bounded by its size, the contact points of a lookup by
-//     [discovery.TargetsMax], the answers of a node to 200 a second. Queries beyond that are
+//     [discovery.MaxTargets], the answers of a node to 200 a second. Queries beyond that are
 //     counted, see [Discovery.Stats].
 //   - An answer is never larger than its query, so that an attacker who sends queries in the
 //     name of a victim can make the nodes send no more bytes than the attacker sends.

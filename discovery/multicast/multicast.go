@@ -31,7 +31,7 @@ const (
 	maxQueries = 3
 	// maxPackets is how many datagrams one lookup reads: three answers of each contact point,
 	// and room for strangers. A flood ends the lookup with an error.
-	maxPackets = 4 * discovery.TargetsMax
+	maxPackets = 4 * discovery.MaxTargets
 )
 
 var errNoEcho = errors.New("the answer of this node itself did not arrive: the network carries no multicast, " +
@@ -258,8 +258,8 @@ func (d *Discovery) collect(ctx context.Context, s socket, c *lookupResult, unti
 		for _, target := range list {
 			c.found[target] = true
 		}
-		if len(c.found) > discovery.TargetsMax {
-			return fmt.Errorf("more than %d contact points answered", discovery.TargetsMax)
+		if len(c.found) > discovery.MaxTargets {
+			return fmt.Errorf("more than %d contact points answered", discovery.MaxTargets)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestMulticastKeepsTheContract(t *testing.T) {
 			t.Helper()
 			network := newMemoryNetwork()
 			config := settings()
-			if n < discovery.TargetsMax {
+			if n < discovery.MaxTargets {
 				config.Window = 100 * time.Millisecond
 			}
 			for from := 0; from < n; from += maxAnnounce {

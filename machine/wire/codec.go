@@ -32,8 +32,8 @@ type cursor struct {
 	unknown *string // Where fields without a row are kept; nil: they are passed over.
 }
 
-// TableMax is the highest number that a list or a message in a table may have.
-const TableMax = 63
+// MaxTable is the highest number that a list or a message in a table may have.
+const MaxTable = 63
 
 // Append appends a message, which the table does not change. It returns dst, and the error, if a row has called
 // [Codec.Fail].
@@ -147,7 +147,7 @@ func (c *Codec) first(n Number) bool {
 }
 
 func bit(n Number) uint64 {
-	if n > TableMax {
+	if n > MaxTable {
 		panic("wire: a list or message in a table has a number above 63")
 	}
 	return 1 << n

@@ -326,8 +326,8 @@ func TestOneWalkReadsWhatIsInOrder(t *testing.T) {
 
 // Numbers of lists and messages are marked by bits.
 func TestNumbersOfListsAreBounded(t *testing.T) {
-	table := func(v *[]string, c *wire.Codec) { wire.Texts(c, wire.TableMax+1, v, 10, 10) }
-	require.Panics(t, func() { _ = wire.Read(wire.AppendString(nil, wire.TableMax+1, "x"), new([]string), table) })
+	table := func(v *[]string, c *wire.Codec) { wire.Texts(c, wire.MaxTable+1, v, 10, 10) }
+	require.Panics(t, func() { _ = wire.Read(wire.AppendString(nil, wire.MaxTable+1, "x"), new([]string), table) })
 }
 
 // Lists of one message share its budget, those inside other lists too.

@@ -173,7 +173,7 @@ func TestDiscoveryOfTenThousandTargets(t *testing.T) {
 	require.NoError(t, err)
 	found, err := d.Lookup(t.Context(), discovery.Query{Service: "bank"})
 	require.NoError(t, err)
-	require.Len(t, found.List, discovery.TargetsMax)
+	require.Len(t, found.List, discovery.MaxTargets)
 }
 
 // A detector that turns every verdict in every batch is answered for a thousand batches on

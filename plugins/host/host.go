@@ -205,6 +205,6 @@ func timesOf(cfg plugins.Config) supervisor.Config {
 		HealthInterval: cfg.HealthInterval, HealthTimeout: cfg.HealthTimeout, UnhealthyAfter: unhealthyAfter, HungAfter: hungAfter,
 		BackoffMin: cfg.RestartBackoffMin, BackoffMax: cfg.RestartBackoffMax,
 		BreakerFailures: breakerFailures, BreakerWindow: breakerWindow, BreakerOpen: cfg.RestartBackoffMax,
-		ProvedAfter: provedAfter, DrainLimit: drainTimeout, Debug: cfg.Debug,
+		ProvedAfter: provedAfter, DrainTimeout: drainTimeout, Debug: cfg.Debug,
 	}
 }

@@ -51,7 +51,7 @@ func Launch(ctx context.Context, name string, cfg plugins.Config, opts ...Option
 // Call sends a request to a method, whatever its bytes, and returns the bytes of the answer. The context bounds the
 // call. An error of the plugin has a status of gRPC.
 func (p *Process) Call(ctx context.Context, method string, request []byte) (answer []byte, err error) {
-	err = p.running.Conn().Invoke(ctx, method, request, &answer, grpc.ForceCodec(plainBytes{}), grpc.MaxCallSendMsgSize(max(len(request), plugins.RequestBytesMax)))
+	err = p.running.Conn().Invoke(ctx, method, request, &answer, grpc.ForceCodec(plainBytes{}), grpc.MaxCallSendMsgSize(max(len(request), plugins.MaxRequestBytes)))
 	return answer, err
 }
 

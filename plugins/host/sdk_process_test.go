@@ -127,7 +127,7 @@ func TestALaunchedProcessIsNotConfigured(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p.Call(patience.Context(t), "/quorate.plugin.v1.Downing/Decide", []byte{})
 	require.Equal(t, codes.FailedPrecondition, status.Code(err), "%v", err)
-	_, err = p.Call(patience.Context(t), "/quorate.plugin.v1.Downing/Decide", make([]byte, plugins.RequestBytesMax+1))
+	_, err = p.Call(patience.Context(t), "/quorate.plugin.v1.Downing/Decide", make([]byte, plugins.MaxRequestBytes+1))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), "the plugin refuses it, not who sends it: %v", err)
 	answer, err := p.Call(patience.Context(t), "/quorate.plugin.v1.Plugin/Configure", nil)
 	require.NoError(t, err)

@@ -102,7 +102,7 @@ type badRequest struct {
 }
 
 // hugeBytes is the size of the largest bad request, four times of what hosts send at most.
-const hugeBytes = 4 * plugins.RequestBytesMax
+const hugeBytes = 4 * plugins.MaxRequestBytes
 
 // badRequests returns the requests for a plugin of a policy.
 func badRequests(tb testing.TB, policy plugins.Policy) []badRequest {

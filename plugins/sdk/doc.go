@@ -50,7 +50,7 @@
 //
 // Calls come on several goroutines. A host waits for one at a time, but a call that it
 // has given up may still be running when the next comes. A strategy stops working when
-// its context ends; after [plugins.CallsMax] calls that do not, further ones are refused.
+// its context ends; after [plugins.MaxCalls] calls that do not, further ones are refused.
 //
 // # Guarantees
 //

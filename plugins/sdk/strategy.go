@@ -116,7 +116,7 @@ func aboutOf(opts []Option) about {
 // Register adds the services of the plugin to a gRPC server, in the state in which a host
 // has just connected, for tests and for programs that serve a strategy in a way of their
 // own. The server should have the limits of the contract: messages of up to
-// [plugins.RequestBytesMax] are received.
+// [plugins.MaxRequestBytes] are received.
 func (s Strategy) Register(r grpc.ServiceRegistrar, log *slog.Logger, opts ...Option) {
 	s.server(log, aboutOf(opts)).Register(r)
 }

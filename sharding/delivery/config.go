@@ -31,7 +31,7 @@ type Config struct {
 	// must be within sharding.max-message-bytes: a larger message is refused by the region at each attempt.
 	MessageBytes int
 
-	// Frame and FrameBytes bound what goes to an entity at one time: 1 to [FrameMax] messages, and
+	// Frame and FrameBytes bound what goes to an entity at one time: 1 to [MaxFrame] messages, and
 	// bytes from 1 to MessageBytes; a message that is larger goes alone. The window of the entity bounds it as well.
 	Frame, FrameBytes int
 
@@ -84,7 +84,7 @@ func (c Config) validate() error {
 	within("Bytes", c.Bytes, 1<<40)
 	within("PerEntity", c.PerEntity, max(c.Messages, 1))
 	within("MessageBytes", c.MessageBytes, 3_000_000)
-	within("Frame", c.Frame, FrameMax)
+	within("Frame", c.Frame, MaxFrame)
 	within("FrameBytes", c.FrameBytes, max(c.MessageBytes, 1))
 	within("Calls", c.Calls, 100_000)
 	if c.Timeout < time.Millisecond {

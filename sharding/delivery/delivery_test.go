@@ -627,7 +627,7 @@ func TestWhatIsRefused(t *testing.T) {
 		for _, change := range []func(*delivery.Config){
 			func(c *delivery.Config) { c.Messages = 0 },
 			func(c *delivery.Config) { c.PerEntity = c.Messages + 1 },
-			func(c *delivery.Config) { c.Frame = delivery.FrameMax + 1 },
+			func(c *delivery.Config) { c.Frame = delivery.MaxFrame + 1 },
 			func(c *delivery.Config) { c.FrameBytes = c.MessageBytes + 1 },
 			func(c *delivery.Config) { c.Timeout = 0 },
 			func(c *delivery.Config) { c.RetryMax = c.RetryMin - 1 },

@@ -65,8 +65,8 @@ func (a *Ack) answer() producer.Answer {
 	return producer.Answer{Session: producer.Session(a.session), Confirmed: a.confirmed, Demand: a.demand}
 }
 
-// FrameMax is the largest number of messages of a frame.
-const FrameMax = 1000
+// MaxFrame is the largest number of messages of a frame.
+const MaxFrame = 1000
 
 const maxEncoded = 1 << 24 // More than any frame can have.
 
@@ -187,8 +187,8 @@ func (c codec[M]) setFrame(m *Frame[M], f *wire.Field) error {
 	case frameSession:
 		return setSession(&m.session, f)
 	case frameItem:
-		if len(m.items) == FrameMax {
-			return wire.Malformed("a frame has at most %d messages", FrameMax)
+		if len(m.items) == MaxFrame {
+			return wire.Malformed("a frame has at most %d messages", MaxFrame)
 		}
 		var i item[M]
 		var encoded []byte
@@ -249,8 +249,8 @@ func decodeAck(b []byte, a *Ack) error {
 			a.confirmed, err = f.Uint(^uint64(0))
 		case ackDemand:
 			var demand uint64
-			demand, err = f.Uint(FrameMax)
-			a.demand = int(demand) // At most FrameMax.
+			demand, err = f.Uint(MaxFrame)
+			a.demand = int(demand) // At most MaxFrame.
 		}
 		return err
 	})

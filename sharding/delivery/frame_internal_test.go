@@ -64,9 +64,9 @@ func TestAnInbox(t *testing.T) {
 	n, ack = handled(t, in, frameOf(1, 20))
 	require.Zero(t, n)
 	require.Equal(t, &Ack{Session{1}, 0, 0}, ack)
-	in.Window = FrameMax + 1
+	in.Window = MaxFrame + 1
 	_, ack = handled(t, in, frameOf(1, 20))
-	require.Equal(t, FrameMax, ack.demand)
+	require.Equal(t, MaxFrame, ack.demand)
 
 	n, _ = handled(t, in, frameOf(3, 1))
 	require.Equal(t, 1, n)
@@ -160,7 +160,7 @@ func TestWhatACodecRefuses(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	many := make([]uint64, FrameMax+1)
+	many := make([]uint64, MaxFrame+1)
 	for i := range many {
 		many[i] = uint64(i) + 1
 	}
@@ -177,7 +177,7 @@ func TestWhatACodecRefuses(t *testing.T) {
 	} {
 		require.Error(t, c.Decode(b, new(Frame[value])), name)
 	}
-	require.Error(t, c.Decode(wire.AppendUint(nil, ackDemand, FrameMax+1), new(Ack)))
+	require.Error(t, c.Decode(wire.AppendUint(nil, ackDemand, MaxFrame+1), new(Ack)))
 	require.Error(t, c.Decode(wire.AppendBytes(nil, ackSession, []byte("a text")), new(Ack)))
 }
 

@@ -24,7 +24,7 @@ const (
 // with the instance; as a field of a state that package state saves, it has each message change the state once. It is
 // not safe for concurrent use: only the entity uses it.
 type Inbox struct {
-	// Window is how many messages a producer may send at one time, at most [FrameMax]. Zero:
+	// Window is how many messages a producer may send at one time, at most [MaxFrame]. Zero:
 	// [DefaultWindow]. Below zero: the entity handles none at present, and producers ask again.
 	Window int `json:"window,omitempty"`
 
@@ -74,7 +74,7 @@ func (in *Inbox) demand() int {
 	if in.Window == 0 {
 		return DefaultWindow
 	}
-	return min(max(in.Window, 0), FrameMax)
+	return min(max(in.Window, 0), MaxFrame)
 }
 
 // Replier is the context of a message: [sharding.Context], or that of package state.

@@ -47,7 +47,7 @@ func NewExternal(o ExternalOptions, set ...func(*world.Options)) *External {
 	options := simulation.FaultyOptions(o.Seed)
 	options.World.Scenario, options.World.Calls = o.Scenario, o.Calls
 	options.Nodes, options.Shards, options.Beside = o.Nodes, uint32(o.Shards), o.Beside
-	options.Strategy, options.HomeLimit = "external", simulation.HomeLimit
+	options.Strategy, options.HomeTimeout = "external", simulation.HomeTimeout
 	options.MaxSimultaneous, options.MaxSimultaneousPerRegion = 6, 2
 	options.Every, options.ReviveAfter = 100*time.Millisecond, 10*time.Second
 	c := simulation.New(options, set...)

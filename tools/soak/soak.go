@@ -42,7 +42,7 @@ import (
 // The numbers of nodes that are drawn.
 const (
 	NodesLeast = 2
-	NodesMost  = 15
+	MaxNodes   = 15
 )
 
 // World is a simulation that can be run with a seed and a number of nodes.
@@ -72,7 +72,7 @@ func Main() { acceptance.Main() }
 func Worlds() []World {
 	var worlds []World
 	for _, s := range scenario.All() {
-		worlds = append(worlds, World{Name: s.Name, About: s.About, most: NodesMost, run: func(seed uint64, nodes int) (Outcome, error) {
+		worlds = append(worlds, World{Name: s.Name, About: s.About, most: MaxNodes, run: func(seed uint64, nodes int) (Outcome, error) {
 			r, err := scenario.Run(scenario.Options{Scenario: s.Name, Seed: seed, Nodes: nodes})
 			return Outcome{r.Virtual}, err
 		}})
@@ -85,7 +85,7 @@ func Worlds() []World {
 		worlds = append(worlds, timed(s))
 	}
 	return append(worlds, World{
-		Name: WholeNodes, About: "real nodes, judged by what users were told", most: acceptance.NodesMost,
+		Name: WholeNodes, About: "real nodes, judged by what users were told", most: acceptance.MaxNodes,
 		run: func(seed uint64, nodes int) (Outcome, error) {
 			virtual, err := acceptance.Process(seed, max(nodes, acceptance.NodesLeast))
 			return Outcome{virtual}, err

@@ -223,6 +223,7 @@ func TestEachCheckFindsItsPlantedFault(t *testing.T) {
 		"no header":                 {[]edit{{"fd/fd.go", "// SPDX-License-Identifier: Apache-2.0\n", ""}}, "headers", "fd/fd.go:1:"},
 		"wide comment":              {[]edit{{"fd/fd.go", "// Limit is a limit.", "// Limit is a limit" + strings.Repeat(" of detectors", 10) + "."}}, "comment-width", "fd/fd.go:7:"},
 		"excuse for nobody":         {[]edit{{".golangci.yml", "", "linters:\n  enable:\n    - errcheck\n"}, {"fd/fd.go", "const Limit = 3\n", "const Limit = 3 //nolint:errcheck,gosec // Few.\n"}}, "directives", "fd/fd.go:8: excuses a finding of gosec"},
+		"bound by another name":     {[]edit{{"fd/fd.go", "package fd\n", "package fd\n\nconst nodesMax = 3\n"}}, "words", "nodesMax: a bound of a count or size begins with max, and one of time ends with Timeout"},
 		"word in no list":           {[]edit{{"fd/fd.go", "package fd\n", "package fd\n\n// Gizmo is new.\ntype Gizmo struct{}\n"}}, "words", "Gizmo: \"gizmo\" is in no list: if it is the field's word, add it"},
 		"function with a number":    {[]edit{{"fd/fd.go", "package fd\n", "package fd\n\nfunc ask1() {}\n"}}, "words", "ask1 is told from others by a number"},
 		"type of many methods":      {[]edit{{"node/fits.go", "m40() {\n}\n", "m40() {\n}\n\nfunc (r fits[T]) more() {}\n"}}, "type-concerns", "node.fits has 41 methods and functions that take it first, in 0 parts: cut it by its fields"},

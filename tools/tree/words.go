@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"go/ast"
+	"go/token"
 	"os"
 	"path"
 	"path/filepath"
@@ -26,11 +27,12 @@ var fieldWords string
 var (
 	camel      = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
 	isVersion  = regexp.MustCompile(`^v\d+$`)
+	isBound    = regexp.MustCompile(`^([a-z]\w*(Most|Max|Limit|Bound)|[A-Z]\w*(Most|Max|Bound))$`)
 	withNumber = regexp.MustCompile(`^[a-z][A-Za-z]*[a-z]\d$`)
 )
 
 // nouns demands that the last word of each exported type, each struct and each package is in words.txt or in
-// the glossary, and that no function is told from another one by a number.
+// the glossary, that no function is told from another one by a number, and that bounds are named as bounds.
 func nouns(r *Repository) ([]Fault, error) {
 	known, err := knownWords(r)
 	if errors.Is(err, errGlossary) {
@@ -54,6 +56,7 @@ func nouns(r *Repository) ([]Fault, error) {
 					faults = append(faults, r.at(d.Pos(), "%s is told from others by a number: say what it does", d.Name.Name))
 				}
 			case *ast.GenDecl:
+				faults = append(faults, misnamedBounds(d, r.at)...)
 				for _, s := range d.Specs {
 					if t, ok := s.(*ast.TypeSpec); ok && counts(t) && !known.has(nounOf(t.Name.Name)) {
 						faults = append(faults, unknownWord(r, t.Name, t.Name.Name, nounOf(t.Name.Name)))
@@ -63,6 +66,23 @@ func nouns(r *Repository) ([]Fault, error) {
 		}
 	}
 	return faults, nil
+}
+
+// misnamedBounds finds constants of a declaration that are bounds and do not say so as all others do.
+func misnamedBounds(d *ast.GenDecl, at func(token.Pos, string, ...any) Fault) []Fault {
+	var faults []Fault
+	for _, s := range d.Specs {
+		values, ok := s.(*ast.ValueSpec)
+		if !ok || d.Tok != token.CONST {
+			continue
+		}
+		for _, name := range values.Names {
+			if isBound.MatchString(name.Name) {
+				faults = append(faults, at(name.Pos(), "%s: a bound of a count or size begins with max, and one of time ends with Timeout", name.Name))
+			}
+		}
+	}
+	return faults
 }
 
 func unknownWord(r *Repository, at ast.Node, what, noun string) Fault {

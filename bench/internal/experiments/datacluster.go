@@ -128,7 +128,7 @@ func everywhere(ctx context.Context, want uint64, own func(context.Context) (uin
 		for _, have := range append(all, have) {
 			missing, surplus = max(missing, want-min(want, have)), max(surplus, have-min(want, have))
 		}
-		return missing == 0 || waited > harness.DrainLimit, err
+		return missing == 0 || waited > harness.DrainTimeout, err
 	})
 	return missing, surplus, err
 }
@@ -138,7 +138,7 @@ func everywhere(ctx context.Context, want uint64, own func(context.Context) (uin
 func (t *dataCluster) held(ctx context.Context) (time.Duration, error) {
 	return harness.Poll(ctx, checkEvery, func(waited time.Duration) (bool, error) {
 		all, err := t.total(ctx)
-		return all.Keys >= t.spec.Entities || waited > harness.DrainLimit, err
+		return all.Keys >= t.spec.Entities || waited > harness.DrainTimeout, err
 	})
 }
 

@@ -145,7 +145,7 @@ func (g *allocatedNode) activate(ctx context.Context, prefix string, senders, n 
 	}
 	_, err = harness.Poll(ctx, time.Millisecond, func(waited time.Duration) (bool, error) {
 		arrived := g.census.arrived.Load() - before
-		if arrived < uint64(n) && waited > harness.DrainLimit {
+		if arrived < uint64(n) && waited > harness.DrainTimeout {
 			return false, fmt.Errorf("bench: %d of %d entities have come to life", arrived, n)
 		}
 		return arrived >= uint64(n), nil

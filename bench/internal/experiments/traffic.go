@@ -17,9 +17,9 @@ import (
 // batch is how many messages the floor of gRPC puts into one of its own.
 const batch = 100
 
-// withLimit is the least part that a rate may be where the number of entities in memory is limited,
+// limitedShare is the least part that a rate may be where the number of entities in memory is limited,
 // of the rate where it is not.
-const withLimit = 0.9
+const limitedShare = 0.9
 
 // localGroup is tells to entities of the same node.
 func localGroup() harness.Group {
@@ -29,7 +29,7 @@ func localGroup() harness.Group {
 	beside.Name, beside.Target, beside.OfFloor = "to-1000-of-channel", 0, 0.6
 	spread.Figures = append(spread.Figures, beside)
 	limited := harness.Single(measureLocalTells, harness.Spec{Size: 64, Senders: harness.Senders, Entities: 1000, InMemory: 2000},
-		figure.Figure{Name: "tell-64B-to-1000-limited", OfFloor: withLimit, Floors: []string{"tell-64B-to-1000"}})
+		figure.Figure{Name: "tell-64B-to-1000-limited", OfFloor: limitedShare, Floors: []string{"tell-64B-to-1000"}})
 	return harness.Group{
 		Name: "local", About: "tell 64 B to sharded entities of the same node, 4 senders",
 		Experiments: []harness.Experiment{

@@ -8,7 +8,7 @@
 //
 // The value of a [Record] is the median of its runs. It has a ratio to each of its floors
 // that was measured too, and is marked as unstable when the first of them moved by more
-// than [MovedMax] between its runs: the machine was busy then. A record knows whether a
+// than [MaxMoved] between its runs: the machine was busy then. A record knows whether a
 // message was lost, doubled or overtaken in any of its runs.
 //
 // Nothing here measures anything, and nothing knows the toolkit.

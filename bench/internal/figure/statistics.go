@@ -21,9 +21,9 @@ func Round(v float64) float64 {
 	return math.Round(v*scale) / scale
 }
 
-// MovedMax is the part by which a floor may move between its runs before the figures
+// MaxMoved is the part by which a floor may move between its runs before the figures
 // compared with it count as unstable.
-const MovedMax = 0.2
+const MaxMoved = 0.2
 
 // Median returns the middle of the values, the mean of the two middle ones when
 // their number is even, and NaN without any.
@@ -55,7 +55,7 @@ func moved(values []float64) float64 {
 }
 
 // Steady reports whether the runs of a floor are close enough to each other.
-func Steady(values []float64) bool { return moved(values) <= MovedMax }
+func Steady(values []float64) bool { return moved(values) <= MaxMoved }
 
 // Percentile returns the value below which the part p of the durations lies. It
 // sorts them, and returns zero without any.

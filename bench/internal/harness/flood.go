@@ -24,8 +24,8 @@ type Flood struct {
 	Mark MarkFunction
 }
 
-// DrainLimit is how long sent messages may take to arrive.
-const DrainLimit = 20 * time.Second
+// DrainTimeout is how long sent messages may take to arrive.
+const DrainTimeout = 20 * time.Second
 
 // Run sends for a while, measures in the middle of it, and then waits until
 // everything has arrived.
@@ -88,7 +88,7 @@ func (f Flood) window(ctx context.Context) (figure.Outcome, error) {
 	own = CPUTime() - own
 	n := float64(to.Totals.Received - from.Totals.Received)
 	if n == 0 {
-		return figure.Outcome{}, fmt.Errorf("bench: nothing arrived within %v", DrainLimit)
+		return figure.Outcome{}, fmt.Errorf("bench: nothing arrived within %v", DrainTimeout)
 	}
 	return figure.Outcome{
 		Values: map[string]float64{"rate": n / (to.At - from.At).Seconds(), "stall": Milliseconds(stall)},
@@ -104,7 +104,7 @@ const lookEvery = 20 * time.Millisecond
 // without an arrival.
 func (f Flood) look(ctx context.Context, from Mark) (last Mark, stall time.Duration, err error) {
 	last, moved := from, from.At
-	for last.At-from.At < f.Time || last.Totals.Received == from.Totals.Received && last.At-from.At < DrainLimit {
+	for last.At-from.At < f.Time || last.Totals.Received == from.Totals.Received && last.At-from.At < DrainTimeout {
 		if err := Pause(ctx, min(lookEvery, f.Time)); err != nil {
 			return last, 0, err
 		}
@@ -127,7 +127,7 @@ func (f Flood) drain(ctx context.Context, out figure.Outcome, sent uint64) (figu
 	_, err := Poll(ctx, lookEvery, func(waited time.Duration) (bool, error) {
 		m, err := f.Mark(ctx)
 		t = m.Totals
-		return t.Received >= sent || waited > DrainLimit, err
+		return t.Received >= sent || waited > DrainTimeout, err
 	})
 	if err != nil {
 		return figure.Outcome{}, err

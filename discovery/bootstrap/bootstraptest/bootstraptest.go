@@ -144,8 +144,8 @@ func nothingWasFound(tb testing.TB, d bootstrap.JoinDecider) {
 
 func greatObservations(tb testing.TB, d bootstrap.JoinDecider) {
 	tb.Helper()
-	o := bootstrap.Observations{Service: "shop", Self: point(0), Required: bootstrap.PointsMax}
-	for i := range bootstrap.PointsMax {
+	o := bootstrap.Observations{Service: "shop", Self: point(0), Required: bootstrap.MaxPoints}
+	for i := range bootstrap.MaxPoints {
 		o.Points = append(o.Points, bootstrap.Observed{Point: point(i)})
 	}
 	slices.SortFunc(o.Points, byAddress)

@@ -17,9 +17,9 @@ const (
 	// links. Each further downing doubles the time.
 	linkBackoffFirst = 5 * time.Second
 
-	// LinkBackoffMax is the longest time for which a node is kept out. After twice as
+	// MaxLinkBackoff is the longest time for which a node is kept out. After twice as
 	// long without another downing the address starts again from the shortest.
-	LinkBackoffMax = 5 * time.Minute
+	MaxLinkBackoff = 5 * time.Minute
 
 	// maxLinkBackoffs bounds the addresses that are remembered.
 	maxLinkBackoffs = 1024
@@ -41,7 +41,7 @@ type backoff struct {
 // note doubles the time for which an address is kept out, and starts it now.
 func (b backoffs) note(a gossip.Address, now machine.Instant) {
 	for other, o := range b { //quorate:unordered each is looked at by itself
-		if now.Sub(o.until) > 2*LinkBackoffMax {
+		if now.Sub(o.until) > 2*MaxLinkBackoff {
 			delete(b, other)
 		}
 	}
@@ -49,7 +49,7 @@ func (b backoffs) note(a gossip.Address, now machine.Instant) {
 	if !known && len(b) >= maxLinkBackoffs {
 		return
 	}
-	last := min(max(2*was.last, linkBackoffFirst), LinkBackoffMax)
+	last := min(max(2*was.last, linkBackoffFirst), MaxLinkBackoff)
 	b[a] = backoff{last: last, until: now.Add(last)}
 }
 

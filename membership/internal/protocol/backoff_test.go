@@ -20,7 +20,7 @@ func TestBackOffsDoubleUpToTheMost(t *testing.T) {
 	_, kept := b.keeps(address, now)
 	require.False(t, kept)
 	for want := linkBackoffFirst; ; want *= 2 {
-		want = min(want, LinkBackoffMax)
+		want = min(want, MaxLinkBackoff)
 		b.note(address, now)
 		wait, kept := b.keeps(address, now+machine.Instant(want)-1)
 		require.True(t, kept)
@@ -28,15 +28,15 @@ func TestBackOffsDoubleUpToTheMost(t *testing.T) {
 		now += machine.Instant(want)
 		_, kept = b.keeps(address, now)
 		require.False(t, kept, "the time is over")
-		if want == LinkBackoffMax {
+		if want == MaxLinkBackoff {
 			break
 		}
 	}
-	now += machine.Instant(2 * LinkBackoffMax)
+	now += machine.Instant(2 * MaxLinkBackoff)
 	b.note(address, now)
 	wait, _ := b.keeps(address, now)
-	require.Equal(t, LinkBackoffMax, wait, "it is remembered so long")
-	now += machine.Instant(3*LinkBackoffMax) + 1
+	require.Equal(t, MaxLinkBackoff, wait, "it is remembered so long")
+	now += machine.Instant(3*MaxLinkBackoff) + 1
 	b.note(address, now)
 	wait, _ = b.keeps(address, now)
 	require.Equal(t, linkBackoffFirst, wait)

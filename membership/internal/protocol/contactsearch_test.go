@@ -215,7 +215,7 @@ func TestTooManyContactPointsAreBounded(t *testing.T) {
 	l.run(8 * time.Second)
 	require.Contains(t, line(one), "more than 1000 contact points were found")
 	require.Zero(t, l.sent["AskVote"])
-	require.Less(t, l.sent["InitJoin"], 10*bootstrap.PointsMax)
+	require.Less(t, l.sent["InitJoin"], 10*bootstrap.MaxPoints)
 }
 
 // A contact point that stays silent is dialled, which shows the reason, or the address by which

@@ -273,13 +273,13 @@ func TestWhoIsDownedForItsLinksComesBackLaterEachTime(t *testing.T) {
 		counts = append(counts, ups()-before)
 	}
 	t.Log("up in each quarter of an hour:", counts, "refused", s.nodes[address(1)].machine.Refusals(protocol.RefusedLinks))
-	require.LessOrEqual(t, counts[3], int(15*time.Minute/protocol.LinkBackoffMax)+1)
+	require.LessOrEqual(t, counts[3], int(15*time.Minute/protocol.MaxLinkBackoff)+1)
 	require.Less(t, counts[3], counts[0])
 	require.Equal(t, []int{1, 1, 1, 1}, s.ups()[:4])
 
 	// When the link works again the node is let in, and is forgotten in time.
 	s.cut = nil
-	s.run(protocol.LinkBackoffMax + time.Minute)
+	s.run(protocol.MaxLinkBackoff + time.Minute)
 	require.Equal(t, gossip.Up, statusAt(s.nodes[address(1)], s.nodes[address(5)]))
 }
 

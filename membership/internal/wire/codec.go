@@ -14,9 +14,9 @@ import (
 // What a sender may send is checked first ([Admit]). [Codec] then encodes and decodes by
 // the list of types in messages.go, which has the table of each message or what it is made of.
 
-// SizeMax is the size of the largest message, in bytes. A state of
+// MaxSize is the size of the largest message, in bytes. A state of
 // [gossip.MaxMembers] members is well below it.
-const SizeMax = 4 << 20
+const MaxSize = 4 << 20
 
 // ErrMalformed is what the errors of [Codec.Decode] unwrap to, unless they unwrap to
 // [gossip.ErrInvalid]. It is the error of machine/wire.
@@ -35,20 +35,20 @@ type Sender struct {
 }
 
 // The largest messages in bytes: of any node, and of a member or of the node that was
-// asked to let this one join. Their states may have [SizeMax] instead.
+// asked to let this one join. Their states may have [MaxSize] instead.
 const (
-	StrangerSizeMax = 64 << 10
-	ControlSizeMax  = 256 << 10
+	MaxStrangerSize = 64 << 10
+	MaxControlSize  = 256 << 10
 )
 
 // Admit returns nil for a message that its sender may send at this size, otherwise why it
 // is not decoded. It looks at the sender and at the type that the first bytes name.
 func Admit(b []byte, from Sender) error {
 	switch {
-	case len(b) <= StrangerSizeMax:
+	case len(b) <= MaxStrangerSize:
 		return nil
 	case !from.Member && !from.Asked:
-		return wire.Malformed("%d bytes by who is no member here, at most %d", len(b), StrangerSizeMax)
+		return wire.Malformed("%d bytes by who is no member here, at most %d", len(b), MaxStrangerSize)
 	}
 	number, _, n := wire.Tag(b)
 	if n == 0 {
@@ -65,8 +65,8 @@ func Admit(b []byte, from Sender) error {
 	case !from.Member:
 		return wire.Malformed("%d bytes of %s by who is no member here", len(b), of.name)
 	case of.size == sizeOfState:
-	case len(b) > ControlSizeMax:
-		return wire.Malformed("%d bytes of %s, at most %d", len(b), of.name, ControlSizeMax)
+	case len(b) > MaxControlSize:
+		return wire.Malformed("%d bytes of %s, at most %d", len(b), of.name, MaxControlSize)
 	}
 	return nil
 }
@@ -97,8 +97,8 @@ func (Codec) Append(dst []byte, message any) ([]byte, error) {
 
 // Decode returns the message that b holds. It keeps no part of b.
 func (Codec) Decode(b []byte) (message any, err error) {
-	if len(b) > SizeMax {
-		return nil, wire.Malformed("%d bytes, at most %d", len(b), SizeMax)
+	if len(b) > MaxSize {
+		return nil, wire.Malformed("%d bytes, at most %d", len(b), MaxSize)
 	}
 	for len(b) > 0 {
 		var f wire.Field
@@ -112,7 +112,7 @@ func (Codec) Decode(b []byte) (message any, err error) {
 		if message != nil {
 			return nil, wire.Malformed("a message of two types, or twice")
 		}
-		inside, err := f.Data(SizeMax)
+		inside, err := f.Data(MaxSize)
 		if err != nil {
 			return nil, err
 		}

@@ -557,7 +557,7 @@ func TestTruncatedAndGarbledBytesAreRefused(t *testing.T) {
 		}
 		require.NotEmpty(t, b, name)
 	}
-	_, err := wire.Codec{}.Decode(make([]byte, wire.SizeMax+1))
+	_, err := wire.Codec{}.Decode(make([]byte, wire.MaxSize+1))
 	require.ErrorIs(t, err, wire.ErrMalformed)
 	_, err = wire.Codec{}.Decode([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	require.ErrorIs(t, err, wire.ErrMalformed)

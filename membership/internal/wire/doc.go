@@ -7,7 +7,7 @@
 // nodes has a form of its own, a struct beside its table and the functions that convert.
 //
 // A message may come from a sender that lies. [Codec.Decode] refuses what is larger than
-// [SizeMax] before it looks at it, what is not well formed, and what a state, a delta or
+// [MaxSize] before it looks at it, what is not well formed, and what a state, a delta or
 // a digest cannot be: package gossip validates those. Whatever arrives, it returns a
 // message or an error that unwraps to [ErrMalformed] or [gossip.ErrInvalid], does not
 // panic, and allocates in proportion to the size. It has no clock: whether a time is

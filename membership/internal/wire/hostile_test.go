@@ -33,7 +33,7 @@ func nested(value []byte, numbers ...protowire.Number) []byte {
 // much as possible: cheap to write and dear to hold. The paths are those of the fields in
 // the .proto.
 func hostile() map[string][]byte {
-	const size = wire.SizeMax - 1024
+	const size = wire.MaxSize - 1024
 	packed := func(path ...protowire.Number) []byte { return nested(make([]byte, size), path...) }
 	columns := func(numbers []protowire.Number, path ...protowire.Number) []byte {
 		var all []byte
@@ -93,8 +93,8 @@ func allocated(f func()) uint64 {
 func TestHostileMessagesAreRefusedBeforeTheyCost(t *testing.T) {
 	for name, b := range hostile() {
 		t.Run(name, func(t *testing.T) {
-			require.LessOrEqual(t, len(b), wire.SizeMax)
-			require.Greater(t, len(b), wire.SizeMax/2)
+			require.LessOrEqual(t, len(b), wire.MaxSize)
+			require.Greater(t, len(b), wire.MaxSize/2)
 			var err error
 			cost := allocated(func() { _, err = wire.Codec{}.Decode(b) })
 			t.Logf("%d KiB for %d KiB: %v", cost>>10, len(b)>>10, err)
@@ -166,7 +166,7 @@ func crowded() []byte {
 // covers I36.
 func TestMessagesAtTheLimitsCostLittle(t *testing.T) {
 	b := crowded()
-	require.LessOrEqual(t, len(b), wire.SizeMax)
+	require.LessOrEqual(t, len(b), wire.MaxSize)
 	var err error
 	cost := allocated(func() { _, err = wire.Codec{}.Decode(b) })
 	t.Logf("%d KiB for %d KiB: %v", cost>>10, len(b)>>10, err)
@@ -179,7 +179,7 @@ func TestMessagesAtTheLimitsCostLittle(t *testing.T) {
 // covers B7, B22, I36.
 func TestLargeMessagesAreOfMembers(t *testing.T) {
 	member, asked, stranger := wire.Sender{Member: true}, wire.Sender{Asked: true}, wire.Sender{}
-	const small, control, large = wire.StrangerSizeMax, wire.ControlSizeMax, wire.SizeMax
+	const small, control, large = wire.MaxStrangerSize, wire.MaxControlSize, wire.MaxSize
 	for name, c := range map[string]struct {
 		kind  protowire.Number
 		size  int

@@ -111,7 +111,7 @@ func familyNames(all []family) []string {
 	return names
 }
 
-// Cases returns all cases of n nodes, which must be from 2 to [NodesMost].
+// Cases returns all cases of n nodes, which must be from 2 to [MaxNodes].
 func Cases(n int) []Case { return numbered(families(), n, 0) }
 
 // LeaseCases returns the cases of n nodes that concern leases. Their numbers follow those of

@@ -23,8 +23,8 @@ import (
 // A strategy is given ([Strategy]), Run has every case run by as many goroutines as there are
 // processors, and adds the outcomes up in the order of the cases.
 
-// NodesMost is the largest number of nodes: the cases of seven would take an hour.
-const NodesMost = 6
+// MaxNodes is the largest number of nodes: the cases of seven would take an hour.
+const MaxNodes = 6
 
 // ErrOptions is wrapped by errors about [Options].
 var ErrOptions = errors.New("outcomes: options")
@@ -138,7 +138,7 @@ func (s *Strategy) serve(w *simulation.World) *membershipsim.Leases {
 
 // Options say what is run.
 type Options struct {
-	Nodes    int // How many nodes, 2 to [NodesMost].
+	Nodes    int // How many nodes, 2 to [MaxNodes].
 	Strategy Strategy
 
 	// Families are the names of the families that are run; nil for all.
@@ -262,8 +262,8 @@ func Run(ctx context.Context, o Options) (Table, error) {
 
 // cases returns the cases that the options ask for.
 func (o *Options) cases() ([]Case, error) {
-	if o.Nodes < 2 || o.Nodes > NodesMost {
-		return nil, fmt.Errorf("%w: %d nodes: want 2 to %d", ErrOptions, o.Nodes, NodesMost)
+	if o.Nodes < 2 || o.Nodes > MaxNodes {
+		return nil, fmt.Errorf("%w: %d nodes: want 2 to %d", ErrOptions, o.Nodes, MaxNodes)
 	}
 	for role, n := range o.Roles {
 		if role == "" || n < 1 {

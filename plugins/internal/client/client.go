@@ -21,7 +21,7 @@ import (
 // options keep the limits of the contract, whatever the connection permits.
 func options() []grpc.CallOption {
 	return []grpc.CallOption{
-		grpc.MaxCallSendMsgSize(plugins.RequestBytesMax), grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax), grpc.ForceCodecV2(codec()),
+		grpc.MaxCallSendMsgSize(plugins.MaxRequestBytes), grpc.MaxCallRecvMsgSize(plugins.MaxAnswerBytes), grpc.ForceCodecV2(codec()),
 	}
 }
 
@@ -113,7 +113,7 @@ func callError(ctx context.Context, name, call string, err error) error {
 	}
 	s := status.Convert(err)
 	e := &plugins.CallError{Plugin: name, Call: call, Err: sentinel(ctx, s.Code())}
-	if text := wire.Line(s.Message(), wire.TextBytesMax); text != "" {
+	if text := wire.Line(s.Message(), wire.MaxTextBytes); text != "" {
 		e.Cause = errors.New(text)
 	}
 	return e

@@ -190,7 +190,7 @@ func TestAnswersOf64MiBAreRefused(t *testing.T) {
 
 func TestRequestsBeyondTheLimitAreNotSent(t *testing.T) {
 	h := &hostile{allocate: func() *pluginv1.AllocateResponse { panic("it arrived") }}
-	r := allocation.AllocateRequest{Kind: strings.Repeat("x", plugins.RequestBytesMax+1)}
+	r := allocation.AllocateRequest{Kind: strings.Repeat("x", plugins.MaxRequestBytes+1)}
 	_, err := allocationpolicy.New(client.Target{Conn: connect(t, h), Name: "a", Timeout: long}).Allocate(t.Context(), r)
 	require.ErrorIs(t, err, plugins.ErrLimit)
 }

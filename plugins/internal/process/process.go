@@ -245,7 +245,7 @@ func dial(address net.Addr, config *tls.Config) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(credentials.NewTLS(config)),
 		// By default go-plugin lets a plugin have replies of 64 MiB, and so as much
 		// memory of the host.
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(plugins.AnswerBytesMax), grpc.MaxCallSendMsgSize(plugins.RequestBytesMax)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(plugins.MaxAnswerBytes), grpc.MaxCallSendMsgSize(plugins.MaxRequestBytes)),
 		grpc.WithStaticStreamWindowSize(wire.WindowBytes), grpc.WithStaticConnWindowSize(wire.WindowBytes),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: back, MinConnectTimeout: maxReconnect}),

@@ -12,7 +12,7 @@
 // [New] makes a server that knows its strategy but not the settings; the first
 // call of Configure that succeeds makes it ready, and every other call before that
 // is refused. Calls run on the goroutines of the gRPC server, at most
-// [plugins.CallsMax] at a time; a strategy that ignores the end of its context
+// [plugins.MaxCalls] at a time; a strategy that ignores the end of its context
 // keeps its slot until it returns.
 //
 // # Guarantees

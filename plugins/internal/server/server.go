@@ -61,7 +61,7 @@ type Server struct {
 
 // New returns a server that waits to be configured.
 func New(s Strategy, log *slog.Logger) *Server {
-	return &Server{strategy: s, log: log, slots: make(chan struct{}, plugins.CallsMax), setup: make(chan struct{}, 1)}
+	return &Server{strategy: s, log: log, slots: make(chan struct{}, plugins.MaxCalls), setup: make(chan struct{}, 1)}
 }
 
 // workers is how many goroutines wait for calls: a host has one call at a time and checks
@@ -73,7 +73,7 @@ const workers = 2
 // enough for the next.
 func Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(plugins.RequestBytesMax), grpc.MaxSendMsgSize(plugins.AnswerBytesMax),
+		grpc.MaxRecvMsgSize(plugins.MaxRequestBytes), grpc.MaxSendMsgSize(plugins.MaxAnswerBytes),
 		grpc.StaticStreamWindowSize(wire.WindowBytes), grpc.StaticConnWindowSize(wire.WindowBytes),
 		grpc.NumStreamWorkers(workers),
 	}
@@ -172,7 +172,7 @@ func statusOf(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		code = codes.Canceled
 	}
-	return status.Error(code, wire.Line(err.Error(), wire.TextBytesMax))
+	return status.Error(code, wire.Line(err.Error(), wire.MaxTextBytes))
 }
 
 // ErrNotKept is the error of a question for a request that leaves out what the plugin does
@@ -202,8 +202,8 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 	if s.Ready() {
 		return nil, status.Error(codes.FailedPrecondition, "configure: the plugin is configured already")
 	}
-	if len(r.GetSettings()) > plugins.SettingsBytesMax {
-		return nil, status.Errorf(codes.ResourceExhausted, "configure: settings of %d bytes, the limit is %d", len(r.GetSettings()), plugins.SettingsBytesMax)
+	if len(r.GetSettings()) > plugins.MaxSettingsBytes {
+		return nil, status.Errorf(codes.ResourceExhausted, "configure: settings of %d bytes, the limit is %d", len(r.GetSettings()), plugins.MaxSettingsBytes)
 	}
 	type made struct {
 		strategy any
@@ -224,7 +224,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 	}
 	s.ready.Store(&m.strategy)
 	return &pluginv1.ConfigureResponse{
-		Name: wire.Line(s.strategy.Name, wire.NameBytesMax), Version: wire.Line(s.strategy.Version, wire.NameBytesMax),
+		Name: wire.Line(s.strategy.Name, wire.MaxNameBytes), Version: wire.Line(s.strategy.Version, wire.MaxNameBytes),
 		Policy: wire.PolicyToProto(s.strategy.Policy), Class: &pluginv1.Class{Pure: m.class.Pure, MajorityOnly: m.class.MajorityOnly},
 	}, nil
 }
@@ -236,9 +236,9 @@ func settingErrors(err error) []*pluginv1.SettingError {
 		faults = plugins.SettingErrors{{Reason: err.Error()}}
 	}
 	var list []*pluginv1.SettingError
-	for _, f := range faults[:min(len(faults), wire.SettingErrorsMax)] {
+	for _, f := range faults[:min(len(faults), wire.MaxSettingErrors)] {
 		list = append(list, &pluginv1.SettingError{
-			Key: wire.Line(f.Key, wire.SettingKeyBytesMax), Reason: wire.Line(f.Reason, wire.TextBytesMax),
+			Key: wire.Line(f.Key, wire.MaxSettingKeyBytes), Reason: wire.Line(f.Reason, wire.MaxTextBytes),
 		})
 	}
 	return list

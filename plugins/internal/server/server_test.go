@@ -192,7 +192,7 @@ func TestCallsInHandAreBounded(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	for range plugins.CallsMax {
+	for range plugins.MaxCalls {
 		group.Go(func() {
 			_, err := d.Decide(ctx, view())
 			require.ErrorIs(t, err, context.Canceled)

@@ -40,7 +40,7 @@
 // [Swap] launches a generation with another [Spec] while the active one works on. When
 // the new generation is launched, and so checked, it becomes active in one effect
 // ([Activate]), and the old one drains: it gets no new calls, and is killed when those in
-// flight have ended, or after DrainLimit. If the launch fails, nothing has changed. If
+// flight have ended, or after DrainTimeout. If the launch fails, nothing has changed. If
 // the old generation dies meanwhile, it is restarted as always: the new one may still
 // fail.
 //

@@ -53,8 +53,8 @@ type Config struct {
 	// ProvedAfter is how long a process must run to count as healthy: the back-off starts
 	// again from its shortest, and a trial has succeeded.
 	ProvedAfter time.Duration
-	// DrainLimit bounds how long calls of an old generation may go on.
-	DrainLimit time.Duration
+	// DrainTimeout bounds how long calls of an old generation may go on.
+	DrainTimeout time.Duration
 	// Debug has no process killed for its health checks and calls: a debugger may hold it.
 	Debug bool
 }

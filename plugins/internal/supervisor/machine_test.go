@@ -26,7 +26,7 @@ func config() supervisor.Config {
 		HealthInterval: time.Second, HealthTimeout: 2 * time.Second, UnhealthyAfter: 3, HungAfter: 3,
 		BackoffMin: 100 * time.Millisecond, BackoffMax: 30 * time.Second,
 		BreakerFailures: 5, BreakerWindow: time.Minute, BreakerOpen: 30 * time.Second,
-		ProvedAfter: 10 * time.Second, DrainLimit: 5 * time.Second,
+		ProvedAfter: 10 * time.Second, DrainTimeout: 5 * time.Second,
 	}
 }
 

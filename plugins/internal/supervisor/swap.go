@@ -36,7 +36,7 @@ func (m *Machine) switchTo(now machine.Now, p *process, out *machine.Outbox) {
 		return
 	}
 	m.old = old.gen
-	old.phase, old.drainBy = draining, now.Mono.Add(m.cfg.DrainLimit)
+	old.phase, old.drainBy = draining, now.Mono.Add(m.cfg.DrainTimeout)
 	out.Add(Drain{Gen: old.gen})
 }
 

@@ -15,10 +15,10 @@ import (
 // Limits of one request, besides its size in bytes. They keep allocations in proportion:
 // a few bytes of a column become a struct each.
 const (
-	NodesMax      = 3 * gossip.MaxMembers // Members, and two sets of voters.
-	RegionsMax    = gossip.MaxMembers
-	ComplaintsMax = 1 << 20
-	VoterSetsMax  = 4
+	MaxNodes      = 3 * gossip.MaxMembers // Members, and two sets of voters.
+	MaxRegions    = gossip.MaxMembers
+	MaxComplaints = 1 << 20
+	MaxVoterSets  = 4
 )
 
 // WindowBytes is how many bytes of one message either side of a connection may send

@@ -12,10 +12,10 @@ import (
 
 // Limits of what a plugin declares about itself and its settings, and of errors.
 const (
-	SettingErrorsMax   = 100
-	SettingKeyBytesMax = 256
-	NameBytesMax       = 128
-	TextBytesMax       = 1024
+	MaxSettingErrors   = 100
+	MaxSettingKeyBytes = 256
+	MaxNameBytes       = 128
+	MaxTextBytes       = 1024
 )
 
 // PolicyToProto returns the number of a policy, the number of none for an unknown one.
@@ -28,9 +28,9 @@ func PolicyToProto(k plugins.Policy) pluginv1.Policy {
 func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) {
 	if faults := p.GetErrors(); len(faults) > 0 {
 		var errs plugins.SettingErrors
-		for _, f := range faults[:min(len(faults), SettingErrorsMax)] {
+		for _, f := range faults[:min(len(faults), MaxSettingErrors)] {
 			errs = append(errs, plugins.SettingError{
-				Key: Line(f.GetKey(), SettingKeyBytesMax), Reason: Line(f.GetReason(), TextBytesMax),
+				Key: Line(f.GetKey(), MaxSettingKeyBytes), Reason: Line(f.GetReason(), MaxTextBytes),
 			})
 		}
 		return plugins.Manifest{}, errs
@@ -40,10 +40,10 @@ func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) 
 	switch {
 	case policy < 1 || int(policy) > len(policies):
 		return plugins.Manifest{}, Malformed("policy", "%d does not exist", policy)
-	case p.GetName() == "" || Line(p.GetName(), NameBytesMax) != p.GetName():
-		return plugins.Manifest{}, Malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), NameBytesMax)
-	case Line(p.GetVersion(), NameBytesMax) != p.GetVersion():
-		return plugins.Manifest{}, Malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), NameBytesMax)
+	case p.GetName() == "" || Line(p.GetName(), MaxNameBytes) != p.GetName():
+		return plugins.Manifest{}, Malformed("name", "%.200q is no name of 1 to %d bytes in one line", p.GetName(), MaxNameBytes)
+	case Line(p.GetVersion(), MaxNameBytes) != p.GetVersion():
+		return plugins.Manifest{}, Malformed("version", "%.200q is no text of up to %d bytes in one line", p.GetVersion(), MaxNameBytes)
 	}
 	return plugins.Manifest{
 		Name: p.GetName(), Version: p.GetVersion(), Policy: policies[policy-1], Contract: plugins.Version1,

@@ -60,8 +60,8 @@ func Attach(node *membership.Node, cfg Config) (*Asker, error) {
 
 // Limits of questions.
 const (
-	// UsualLimit is how long a question waits when its context has no deadline.
-	UsualLimit = 3 * time.Second
+	// UsualTimeout is how long a question waits when its context has no deadline.
+	UsualTimeout = 3 * time.Second
 	// margin is how much of a deadline is left to put the answers together.
 	margin = 50 * time.Millisecond
 )

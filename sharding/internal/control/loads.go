@@ -58,7 +58,7 @@ func costOf(reg Registration) float64 {
 
 // useOf returns the load that a region tells, in parts of a region of capacity 1.
 func useOf(reg Registration) float64 {
-	capacity := min(max(reg.Capacity, 1), allocation.CapacityMax)
+	capacity := min(max(reg.Capacity, 1), allocation.MaxCapacity)
 	return float64(min(reg.Load, LoadFull)) / LoadFull * float64(capacity)
 }
 
@@ -84,7 +84,7 @@ func (l *loads) expect(all []allocation.RegionState, regs []Registration) {
 		case told > 0:
 			expected *= has / told
 		}
-		all[i].Load = min(expected/float64(min(max(reg.Capacity, 1), allocation.CapacityMax)), 1)
+		all[i].Load = min(expected/float64(min(max(reg.Capacity, 1), allocation.MaxCapacity)), 1)
 	}
 }
 

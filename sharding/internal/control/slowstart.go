@@ -81,7 +81,7 @@ func (s *slowStart) starting(node gossip.NodeID) string {
 // scale sets the capacities of the regions of a request to the parts that they are to have now,
 // and their loads to parts of these.
 // They are in the proportions that count, so that nothing changes while no region starts. The
-// products stay below [allocation.CapacityMax], where the steps of small capacities vanish beside
+// products stay below [allocation.MaxCapacity], where the steps of small capacities vanish beside
 // capacities near it.
 func (s *slowStart) scale(all []allocation.RegionState, nodes []gossip.NodeID) {
 	percents, starts := make([]uint64, len(all)), false
@@ -94,7 +94,7 @@ func (s *slowStart) scale(all []allocation.RegionState, nodes []gossip.NodeID) {
 	if !starts {
 		return
 	}
-	times := min(fullPercent, max(1, allocation.CapacityMax/most))
+	times := min(fullPercent, max(1, allocation.MaxCapacity/most))
 	for i := range all {
 		all[i].Capacity = uint32(max(1, capacityOf(&all[i])*times*percents[i]/fullPercent))
 		all[i].Load = min(all[i].Load*fullPercent/float64(percents[i]), 1)
@@ -103,5 +103,5 @@ func (s *slowStart) scale(all []allocation.RegionState, nodes []gossip.NodeID) {
 
 // capacityOf returns a capacity within the bounds that strategies give it.
 func capacityOf(r *allocation.RegionState) uint64 {
-	return uint64(min(max(r.Capacity, 1), allocation.CapacityMax))
+	return uint64(min(max(r.Capacity, 1), allocation.MaxCapacity))
 }

@@ -51,7 +51,7 @@ var answerMutants = []allocationMutant{
 
 // How least-shard divides, also by a threshold, and between versions.
 var shareMutants = []allocationMutant{
-	{"a capacity without a bound", "TestExtremeCapacities", "allocation.go", "	return uint64(min(max(r.Capacity, 1), CapacityMax))\n", "	if mutant(NAME) {\n		return uint64(max(r.Capacity, 1))\n	}\n	return uint64(min(max(r.Capacity, 1), CapacityMax))\n"},
+	{"a capacity without a bound", "TestExtremeCapacities", "allocation.go", "	return uint64(min(max(r.Capacity, 1), MaxCapacity))\n", "	if mutant(NAME) {\n		return uint64(max(r.Capacity, 1))\n	}\n	return uint64(min(max(r.Capacity, 1), MaxCapacity))\n"},
 	{"a new version before one that can host", "TestCompareSuitability", "allocation.go", "	if c := compareBool(b.Eligible(), a.Eligible()); c != 0 {\n", "	if c := compareBool(b.Eligible(), a.Eligible()); c != 0 && !mutant(NAME) {\n"},
 	{"a region without standing gets shards", "TestAllocateSkipsRegionsThatCannotHost", "allocation.go", "	return !r.Leaving && !r.Suspended && !r.Unreachable\n", "	return !r.Leaving && (!r.Suspended || mutant(NAME)) && !r.Unreachable\n"},
 	{"shards move while a member joins", "TestRebalanceWaits", "allocation.go", "	case !f.NoneJoining:\n", "	case !f.NoneJoining && !mutant(NAME):\n"},

@@ -49,9 +49,9 @@ type Options struct {
 	StopLimit time.Duration
 	// SlowStart is as in [control.Timings].
 	SlowStart time.Duration
-	// HomeLimit is how long a shard may be without a home while a coordinator runs to
+	// HomeTimeout is how long a shard may be without a home while a coordinator runs to
 	// which all members have answered, and a node can take the shard. Zero: not checked.
-	HomeLimit time.Duration
+	HomeTimeout time.Duration
 	// Hostile is the mean time between the lies of a hostile peer, see hostile.go, for
 	// which a further node starts that hosts nothing. Zero: there is none.
 	Hostile time.Duration
@@ -169,7 +169,7 @@ func New(opt Options, set ...func(*world.Options)) *Cluster {
 	for i := range opt.Behaviour.Hot {
 		c.Ledger.hot[entity(i)] = true
 	}
-	c.Ledger.bounds = bounds{home: opt.HomeLimit, moves: opt.MaxSimultaneous, perRegion: opt.MaxSimultaneousPerRegion}
+	c.Ledger.bounds = bounds{home: opt.HomeTimeout, moves: opt.MaxSimultaneous, perRegion: opt.MaxSimultaneousPerRegion}
 	w.Check(c.Ledger)
 	c.liveness = newLiveness(c)
 	w.Check(c.liveness)

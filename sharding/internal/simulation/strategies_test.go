@@ -98,7 +98,7 @@ func TestRandomFaultsWithStrangeStrategies(t *testing.T) {
 	for seed := range b.Seeds {
 		o := simulation.FaultyOptions(seed)
 		o.World.Calls = mixture()
-		o.Strategy, o.HomeLimit = "strange", simulation.HomeLimit
+		o.Strategy, o.HomeTimeout = "strange", simulation.HomeTimeout
 		o.Membership.Downing = membershipsim.AskedKeepMajority()
 		witness := &membershipsim.Witness{}
 		if seed%2 == 1 {

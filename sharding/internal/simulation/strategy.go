@@ -11,11 +11,11 @@ import (
 	world "github.com/quorate/quorate/simulation"
 )
 
-// HomeLimit is how long a shard may be without a home although a region could host it. The
+// HomeTimeout is how long a shard may be without a home although a region could host it. The
 // strategy has five seconds for a call under way about moves, and for each of three calls
 // about homes, whose answers may be outdated since regions come and go. After that
 // least-shard decides. Five seconds more are left for everything else.
-const HomeLimit = 4*5*time.Second + 5*time.Second
+const HomeTimeout = 4*5*time.Second + 5*time.Second
 
 // Asking returns a cluster of n nodes whose coordinators ask a strategy by calls, of which
 // happens what the fates in calls say.
@@ -26,7 +26,7 @@ func Asking(seed uint64, n int, scenario string, calls world.Calls, s allocation
 			Network: world.Delivery{Loss: 0.005, Late: 0.01, LateMax: 300 * time.Millisecond},
 		},
 		Nodes: n, Shards: 48, Every: 25 * time.Millisecond, Patience: 8 * time.Second,
-		Strategy: "strange", RestartAfter: 2 * time.Second, HomeLimit: HomeLimit,
+		Strategy: "strange", RestartAfter: 2 * time.Second, HomeTimeout: HomeTimeout,
 		MaxSimultaneous: 6, MaxSimultaneousPerRegion: 2,
 	})
 	c.Ask(s)

@@ -107,7 +107,7 @@ func (d *Decoder) part(of *Batch, f *wire.Field, known *Numbers) (*Run, error) {
 		case 5:
 			h.of, err = d.stream(&in)
 		case numberOfStream:
-			err = wire.Set(&number, &in, NumbersMax)
+			err = wire.Set(&number, &in, MaxNumbers)
 		case 7:
 			err = wire.Set(&h.seq, &in, math.MaxUint64)
 		case numberItems:

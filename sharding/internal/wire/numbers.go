@@ -24,8 +24,8 @@ const (
 	numberOfStream   = 6
 )
 
-// NumbersMax bounds the numbers of one generation.
-const NumbersMax = 1 << 16
+// MaxNumbers bounds the numbers of one generation.
+const MaxNumbers = 1 << 16
 
 // Numbering gives numbers to the streams from one node to another. A Numbering is for one
 // goroutine at a time; the zero value gives no numbers, and streams are spelled out.
@@ -38,7 +38,7 @@ type Numbering struct {
 }
 
 // Exhausted reports whether all numbers of the generation are given.
-func (n *Numbering) Exhausted() bool { return n.last >= NumbersMax }
+func (n *Numbering) Exhausted() bool { return n.last >= MaxNumbers }
 
 // following returns the next number; 0 for none.
 func (n *Numbering) following() uint32 {

@@ -135,7 +135,7 @@ func TestNumbersEndWithTheSession(t *testing.T) {
 // When all numbers of a generation are given, streams are spelled out.
 func TestNumbersAreBounded(t *testing.T) {
 	o, h := newOrigin(1, 1), new(host)
-	for range wire.NumbersMax {
+	for range wire.MaxNumbers {
 		require.False(t, o.by.Exhausted())
 		o.batch(1, 1, 0)
 		o.encoders[0].Forget()
@@ -212,8 +212,8 @@ func foreignNumbers() map[string][]byte {
 		"refused: a number that is not known":   batch(3, part(varint(6, 1))),
 		"refused: behind the last number":       batch(3, part(stream, varint(6, 2)), part(varint(6, 3))),
 		"refused: before the last number":       batch(3, part(stream, varint(6, 2)), part(varint(6, 1))),
-		"refused: the largest number":           batch(3, part(varint(6, wire.NumbersMax))),
-		"malformed: beyond the bound":           batch(3, part(stream, varint(6, wire.NumbersMax+1))),
+		"refused: the largest number":           batch(3, part(varint(6, wire.MaxNumbers))),
+		"malformed: beyond the bound":           batch(3, part(stream, varint(6, wire.MaxNumbers+1))),
 		"malformed: far beyond the bound":       batch(3, part(stream, varint(6, 1<<63))),
 		"malformed: a number defined anew":      batch(3, part(stream, varint(6, 1)), part(other, varint(6, 1))),
 		"malformed: without a generation":       batch(0, part(stream, varint(6, 1))),

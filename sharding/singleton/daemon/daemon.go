@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding/singleton/internal/background"
 )
 
-// InstancesMax is the largest number of instances.
-const InstancesMax = 1000
+// MaxInstances is the largest number of instances.
+const MaxInstances = 1000
 
 // Config describes the instances.
 type Config struct {
@@ -89,10 +89,10 @@ func Start(h sharding.Host, c Config) error {
 		return fmt.Errorf("%w: %q has no Run: give it what it is to do", ErrConfig, c.Name)
 	case c.Run != nil && c.Work != nil:
 		return fmt.Errorf("%w: %q has Run and Work: give it one of them", ErrConfig, c.Name)
-	case c.Instances < 1 || c.Instances > InstancesMax:
-		return fmt.Errorf("%w: %q has %d instances, want 1 to %d", ErrConfig, c.Name, c.Instances, InstancesMax)
-	case c.Max < c.Instances || c.Max > InstancesMax:
-		return fmt.Errorf("%w: %q may have up to %d instances, want %d to %d", ErrConfig, c.Name, c.Max, c.Instances, InstancesMax)
+	case c.Instances < 1 || c.Instances > MaxInstances:
+		return fmt.Errorf("%w: %q has %d instances, want 1 to %d", ErrConfig, c.Name, c.Instances, MaxInstances)
+	case c.Max < c.Instances || c.Max > MaxInstances:
+		return fmt.Errorf("%w: %q may have up to %d instances, want %d to %d", ErrConfig, c.Name, c.Max, c.Instances, MaxInstances)
 	}
 	work := c.Work
 	if work == nil {

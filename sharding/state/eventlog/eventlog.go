@@ -14,9 +14,9 @@ import (
 const (
 	// EventBytes bounds the changes of one event, but for one change that is larger.
 	EventBytes = 64 << 10
-	// EventsMost is after how many events a snapshot takes their place, or when they have as many
+	// MaxEvents is after how many events a snapshot takes their place, or when they have as many
 	// bytes as the snapshot, and eventsWorth at least.
-	EventsMost  = 128
+	MaxEvents   = 128
 	eventsWorth = 32 << 10
 )
 
@@ -50,7 +50,7 @@ func (t *Tail) Add(size int) {
 
 // Due reports whether a snapshot of so many bytes should take the place of the events.
 func (t Tail) Due(snapshot int) bool {
-	return t.Events >= EventsMost || t.Bytes >= max(snapshot, eventsWorth)
+	return t.Events >= MaxEvents || t.Bytes >= max(snapshot, eventsWorth)
 }
 
 // Fold feeds the fields of the snapshot and of all events of a record, in their order, to apply. The error wraps

@@ -292,7 +292,7 @@ func (o operator) mistype() {
 
 // scaleOut starts machines with a list that names them too, before anybody else has that list.
 func (o operator) scaleOut() {
-	if len(o.machines) > NodesMost {
+	if len(o.machines) > MaxNodes {
 		return
 	}
 	added := []*machine{o.next()}

@@ -27,8 +27,8 @@ import (
 const (
 	// NodesLeast is how many nodes a run has at least: one of them may be lost at any time.
 	NodesLeast = 3
-	// NodesMost is how many are drawn at most.
-	NodesMost = 6
+	// MaxNodes is how many are drawn at most.
+	MaxNodes = 6
 	// events is how many things the operator does in a run.
 	events = 8
 	// seedsListed is how many machines are in the list of seed nodes.
@@ -360,5 +360,5 @@ func sleep(ctx context.Context, r *rand.Rand, most time.Duration) bool {
 
 // Nodes draws how many nodes a run has.
 func Nodes(seed uint64) int {
-	return NodesLeast + rand.New(rand.NewPCG(seed, 3)).IntN(NodesMost-NodesLeast+1)
+	return NodesLeast + rand.New(rand.NewPCG(seed, 3)).IntN(MaxNodes-NodesLeast+1)
 }

@@ -80,8 +80,8 @@ func (c *TestPlugin) check() error {
 	switch {
 	case c.For <= 0 || c.For > maxTrialTime:
 		return RejectedError{Text: fmt.Sprintf("--for %v: want more than 0s and up to %v", c.For, maxTrialTime)}
-	case c.Nodes < 2 || c.Nodes > outcomes.NodesMost:
-		return RejectedError{Text: fmt.Sprintf("--nodes %d: want 2 to %d", c.Nodes, outcomes.NodesMost)}
+	case c.Nodes < 2 || c.Nodes > outcomes.MaxNodes:
+		return RejectedError{Text: fmt.Sprintf("--nodes %d: want 2 to %d", c.Nodes, outcomes.MaxNodes)}
 	case c.Partitions < 1 || c.Partitions > maxPartitions:
 		return RejectedError{Text: fmt.Sprintf("--partitions %d: want 1 to %d", c.Partitions, maxPartitions)}
 	case c.Calls < 100 || c.Calls > maxTrialCalls:

@@ -51,8 +51,8 @@ Examples:
 
 // Run shows the cluster.
 func (c *Top) Run(s *Session) error {
-	if c.Every < top.EveryLeast || c.Every > top.EveryMost {
-		return RejectedError{Text: fmt.Sprintf("-every %v: want %v to %v", c.Every, top.EveryLeast, top.EveryMost)}
+	if c.Every < top.EveryLeast || c.Every > top.MaxEvery {
+		return RejectedError{Text: fmt.Sprintf("-every %v: want %v to %v", c.Every, top.EveryLeast, top.MaxEvery)}
 	}
 	defer c.keep()() // One connection for all that is asked.
 	out, ok := s.Stdout.(*os.File)

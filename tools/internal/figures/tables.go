@@ -185,7 +185,7 @@ func (r *renderer) moments() (string, error) {
 // worst is the same in the worst of the moments for other numbers of members.
 func (r *renderer) worst() (string, error) {
 	var table [][]string
-	for n := 3; n <= outcomes.NodesMost; n++ {
+	for n := 3; n <= outcomes.MaxNodes; n++ {
 		row := []string{fmt.Sprint(n)}
 		for _, family := range []string{"joining", "leaving", "crash-joining"} {
 			if r.quick && n > 4 {

@@ -18,7 +18,7 @@ import (
 // The least and the greatest pause between polls, and the least size of a terminal.
 const (
 	EveryLeast = 100 * time.Millisecond
-	EveryMost  = time.Minute
+	MaxEvery   = time.Minute
 
 	columnsLeast = 20
 	rowsLeast    = 5
@@ -135,7 +135,7 @@ func (m *Model) key(key string) tea.Cmd {
 		m.every = max(m.every/2, EveryLeast)
 		return m.pause()
 	case "-":
-		m.every = min(m.every*2, EveryMost)
+		m.every = min(m.every*2, MaxEvery)
 		return m.pause()
 	case "?", "h":
 		m.help = !m.help

@@ -227,7 +227,7 @@ func TestKeysPauseAndPace(t *testing.T) {
 	for range 20 {
 		w.press("-")
 	}
-	require.Equal(t, EveryMost, w.every)
+	require.Equal(t, MaxEvery, w.every)
 	for _, key := range []string{"q", "ctrl+c"} {
 		require.Equal(t, tea.QuitMsg{}, w.press(key)())
 	}

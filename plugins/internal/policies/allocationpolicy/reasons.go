@@ -44,7 +44,7 @@ func (t *reasons) admit(reason string) string {
 	if t.table.Has(reason) {
 		return reason
 	}
-	if t.bytes+len(reason) > plugins.ReasonsBytesMax-len(ReasonsLeftOut) {
+	if t.bytes+len(reason) > plugins.MaxReasonsBytes-len(ReasonsLeftOut) {
 		return ReasonsLeftOut
 	}
 	t.bytes += len(reason)
@@ -71,8 +71,8 @@ func checkReasons(n int, column []uint32, list []string) error {
 		}
 		sum += len(reason)
 	}
-	if sum > plugins.ReasonsBytesMax {
-		return wire.Malformed("reasons", "%d bytes in all, the limit is %d", sum, plugins.ReasonsBytesMax)
+	if sum > plugins.MaxReasonsBytes {
+		return wire.Malformed("reasons", "%d bytes in all, the limit is %d", sum, plugins.MaxReasonsBytes)
 	}
 	return nil
 }

@@ -126,8 +126,8 @@ func regionsFromProto(p *pluginv1.Regions) ([]allocation.RegionState, []allocati
 // checkRegions checks the lengths of all columns and the indices into tables.
 func checkRegions(p *pluginv1.Regions) error {
 	n := len(p.GetId())
-	if n > wire.RegionsMax || len(p.GetOther()) > wire.NodesMax {
-		return wire.Malformed("regions", "%d regions and %d others, the limit is %d", n, len(p.GetOther()), wire.RegionsMax)
+	if n > wire.MaxRegions || len(p.GetOther()) > wire.MaxNodes {
+		return wire.Malformed("regions", "%d regions and %d others, the limit is %d", n, len(p.GetOther()), wire.MaxRegions)
 	}
 	if err := wire.SameLength("regions", n, len(p.GetZone()), len(p.GetAppVersion()), len(p.GetRoles()), len(p.GetCondition()),
 		len(p.GetCapacity()), len(p.GetLoad()), len(p.GetShardCount())); err != nil {

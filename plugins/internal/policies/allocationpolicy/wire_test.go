@@ -109,7 +109,7 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 	p, err := allocationpolicy.AllocateResultToProto(&r, &res)
 	require.NoError(t, err)
-	require.LessOrEqual(t, proto.Size(p), plugins.AnswerBytesMax)
+	require.LessOrEqual(t, proto.Size(p), plugins.MaxAnswerBytes)
 	back, err := allocationpolicy.AllocateResultFromProto(&r, p)
 	require.NoError(t, err)
 	require.Empty(t, back.Placements[10].Reason)
@@ -124,7 +124,7 @@ func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	least, err := allocation.NewLeastShard(allocation.Default().LeastShard)
 	require.NoError(t, err)
 	r := manyShards(1000, 300_000)
-	require.Less(t, proto.Size(allocationpolicy.AllocateToProto(&r)), plugins.RequestBytesMax/3)
+	require.Less(t, proto.Size(allocationpolicy.AllocateToProto(&r)), plugins.MaxRequestBytes/3)
 	res := least.DecideAllocate(r)
 	reasons := make([]string, 2000)
 	for i := range reasons {
@@ -135,7 +135,7 @@ func TestGreatRequestsAndAnswersFit(t *testing.T) {
 	}
 	p, err := allocationpolicy.AllocateResultToProto(&r, &res)
 	require.NoError(t, err)
-	require.Less(t, proto.Size(p), plugins.AnswerBytesMax)
+	require.Less(t, proto.Size(p), plugins.MaxAnswerBytes)
 }
 
 func manyShards(regions, shards int) allocation.AllocateRequest {

@@ -61,7 +61,7 @@ func TargetsToProto(t *discovery.Targets) (*pluginv1.LookupResponse, error) {
 	if err := check(t); err != nil {
 		return nil, err
 	}
-	p := &pluginv1.LookupResponse{Reason: wire.Line(t.Reason, wire.TextBytesMax), TtlNanos: int64(t.TTL)}
+	p := &pluginv1.LookupResponse{Reason: wire.Line(t.Reason, wire.MaxTextBytes), TtlNanos: int64(t.TTL)}
 	for _, target := range t.List {
 		p.Host = append(p.Host, target.Host)
 		p.Port = append(p.Port, uint32(target.Port))
@@ -100,8 +100,8 @@ func (a *answer) Decode(b []byte) error {
 func DecodeTargets(b []byte) (discovery.Targets, error) {
 	c := columns{budget: mwire.BudgetOf(b)}
 	n := mwire.Count(b, fieldHost)
-	if n > discovery.TargetsMax {
-		return discovery.Targets{}, wire.Malformed("host", "%d contact points, the limit is %d", n, discovery.TargetsMax)
+	if n > discovery.MaxTargets {
+		return discovery.Targets{}, wire.Malformed("host", "%d contact points, the limit is %d", n, discovery.MaxTargets)
 	}
 	var err error
 	if c.found.List, err = mwire.List[discovery.Target](&c.budget, n); err != nil {
@@ -142,8 +142,8 @@ func (c *columns) set(f *mwire.Field) (err error) {
 		return c.setIP(f)
 	case fieldReason:
 		var reason string
-		if reason, err = f.Text(wire.TextBytesMax); err == nil {
-			c.found.Reason = wire.Line(reason, wire.TextBytesMax)
+		if reason, err = f.Text(wire.MaxTextBytes); err == nil {
+			c.found.Reason = wire.Line(reason, wire.MaxTextBytes)
 		}
 	case fieldTTL:
 		var ttl uint64

@@ -90,7 +90,7 @@ func TestContactPointsAreHeldAgainstTheContract(t *testing.T) {
 		"upper":     {List: []discovery.Target{{Host: "A", Port: 1}}},
 		"negative":  {TTL: -1},
 		"other IP":  {List: []discovery.Target{{Host: "10.0.0.1", IP: netip.MustParseAddr("10.0.0.2")}}},
-		"too great": {List: make([]discovery.Target, discovery.TargetsMax+1)},
+		"too great": {List: make([]discovery.Target, discovery.MaxTargets+1)},
 	} {
 		_, err := discoverypolicy.TargetsToProto(&found)
 		require.ErrorIs(t, err, wire.ErrMalformed, name)
@@ -106,9 +106,9 @@ func TestContactPointsAreHeldAgainstTheContract(t *testing.T) {
 		"twice":     func(p *pluginv1.LookupResponse) { p.Host[1], p.Port[1], p.Ip[1] = p.Host[0], p.Port[0], p.Ip[0] },
 		"columns":   func(p *pluginv1.LookupResponse) { p.Port = p.Port[1:] },
 		"ttl":       func(p *pluginv1.LookupResponse) { p.TtlNanos = -1 },
-		"reason":    func(p *pluginv1.LookupResponse) { p.Reason = strings.Repeat("r", wire.TextBytesMax+1) },
+		"reason":    func(p *pluginv1.LookupResponse) { p.Reason = strings.Repeat("r", wire.MaxTextBytes+1) },
 		"many": func(p *pluginv1.LookupResponse) {
-			n := discovery.TargetsMax + 1
+			n := discovery.MaxTargets + 1
 			p.Host, p.Port, p.Ip = make([]string, n), make([]uint32, n), make([][]byte, n)
 		},
 	} {
@@ -122,20 +122,20 @@ func TestContactPointsAreHeldAgainstTheContract(t *testing.T) {
 
 // A reason that is too long is cut, not refused: it is for people, and decides nothing.
 func TestLongReasonsAreCut(t *testing.T) {
-	p, err := discoverypolicy.TargetsToProto(&discovery.Targets{Reason: "a\n" + strings.Repeat("r", wire.TextBytesMax)})
+	p, err := discoverypolicy.TargetsToProto(&discovery.Targets{Reason: "a\n" + strings.Repeat("r", wire.MaxTextBytes)})
 	require.NoError(t, err)
-	require.Len(t, p.GetReason(), wire.TextBytesMax)
+	require.Len(t, p.GetReason(), wire.MaxTextBytes)
 	require.NotContains(t, p.GetReason(), "\n")
 }
 
 // The largest answer fits into the limit of an answer.
 func TestTheLargestAnswerFits(t *testing.T) {
 	var found discovery.Targets
-	for i := range discovery.TargetsMax {
+	for i := range discovery.MaxTargets {
 		host := strings.Repeat(strings.Repeat("h", 60)+".", 4)[:236] + fmt.Sprintf("%08d", i) + "h"
 		found.List = append(found.List, discovery.Target{Host: host, Port: 7946, IP: netip.AddrFrom16([16]byte{0x20, 1, 13: 1, 14: byte(i >> 8), 15: byte(i)})})
 	}
 	p, err := discoverypolicy.TargetsToProto(&found)
 	require.NoError(t, err)
-	require.Less(t, proto.Size(p), plugins.AnswerBytesMax)
+	require.Less(t, proto.Size(p), plugins.MaxAnswerBytes)
 }

@@ -188,8 +188,8 @@ func (c cast) view(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 	if v.Seen, err = pick("seen", r.GetSeen(), c.ids); err != nil {
 		return downing.View{}, err
 	}
-	if len(r.GetBase()) > wire.VoterSetsMax {
-		return downing.View{}, wire.Malformed("base", "%d sets of voters, the limit is %d", len(r.GetBase()), wire.VoterSetsMax)
+	if len(r.GetBase()) > wire.MaxVoterSets {
+		return downing.View{}, wire.Malformed("base", "%d sets of voters, the limit is %d", len(r.GetBase()), wire.MaxVoterSets)
 	}
 	v.Base = make(gossip.Base, len(r.GetBase()))
 	for i, voters := range r.GetBase() {
@@ -205,8 +205,8 @@ func (c cast) view(r *pluginv1.DowningDecideRequest) (downing.View, error) {
 
 func nodesFromProto(p *pluginv1.Nodes) ([]gossip.NodeID, error) {
 	n := len(p.GetHost())
-	if n > wire.NodesMax {
-		return nil, wire.Malformed("nodes", "%d nodes, the limit is %d", n, wire.NodesMax)
+	if n > wire.MaxNodes {
+		return nil, wire.Malformed("nodes", "%d nodes, the limit is %d", n, wire.MaxNodes)
 	}
 	if err := wire.SameLength("nodes", n, len(p.GetPort()), len(p.GetUid())); err != nil {
 		return nil, err
@@ -255,8 +255,8 @@ func membersFromProto(p *pluginv1.Members, ids []gossip.NodeID) ([]*gossip.Membe
 
 func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.Record, error) {
 	n := len(p.GetObserver())
-	if n > wire.ComplaintsMax {
-		return nil, wire.Malformed("complaints", "%d complaints, the limit is %d", n, wire.ComplaintsMax)
+	if n > wire.MaxComplaints {
+		return nil, wire.Malformed("complaints", "%d complaints, the limit is %d", n, wire.MaxComplaints)
 	}
 	if err := wire.SameLength("complaints", n, len(p.GetSubject()), len(p.GetReach())); err != nil {
 		return nil, err
@@ -283,8 +283,8 @@ func complaintsFromProto(p *pluginv1.Complaints, ids []gossip.NodeID) ([]gossip.
 // pick returns the nodes at the indices, as a part of ids where the indices are
 // consecutive: most members have usually seen the state, and most vote.
 func pick(field string, places []uint32, ids []gossip.NodeID) ([]gossip.NodeID, error) {
-	if len(places) > wire.NodesMax {
-		return nil, wire.Malformed(field, "%d nodes, the limit is %d", len(places), wire.NodesMax)
+	if len(places) > wire.MaxNodes {
+		return nil, wire.Malformed(field, "%d nodes, the limit is %d", len(places), wire.MaxNodes)
 	}
 	if err := wire.Within(field, places, len(ids)); err != nil {
 		return nil, err

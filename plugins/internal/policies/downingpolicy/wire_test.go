@@ -108,5 +108,5 @@ func TestGreatRequestsFit(t *testing.T) {
 	}
 	d, err := downingpolicy.ViewToProto(&v)
 	require.NoError(t, err)
-	require.Less(t, proto.Size(d), plugins.RequestBytesMax/3)
+	require.Less(t, proto.Size(d), plugins.MaxRequestBytes/3)
 }

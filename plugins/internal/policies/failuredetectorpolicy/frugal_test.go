@@ -32,7 +32,7 @@ func TestAnswersAreDecodedFrugally(t *testing.T) {
 // A reason that many verdicts share is made a line once: each line is a copy.
 func TestVerdictsShareTheirReasons(t *testing.T) {
 	const many = 5000
-	batch, p := fd.Batch{Number: 1}, &pluginv1.JudgeResponse{Number: 1, Reasons: []string{strings.Repeat("\n", wire.TextBytesMax)}}
+	batch, p := fd.Batch{Number: 1}, &pluginv1.JudgeResponse{Number: 1, Reasons: []string{strings.Repeat("\n", wire.MaxTextBytes)}}
 	for i := range uint32(many) {
 		batch.Subjects = append(batch.Subjects, fd.Subject{ID: strconv.Itoa(int(i)), Available: true})
 		p.Node, p.Reason = append(p.Node, i), append(p.Reason, 0)
@@ -43,5 +43,5 @@ func TestVerdictsShareTheirReasons(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.Len(t, v.Changes, many)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(many*wire.TextBytesMax/2))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(many*wire.MaxTextBytes/2))
 }

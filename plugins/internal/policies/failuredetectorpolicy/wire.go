@@ -18,7 +18,7 @@ import (
 
 // Limits of a batch, as the contract has them.
 const (
-	maxNodes   = wire.NodesMax
+	maxNodes   = wire.MaxNodes
 	maxIDBytes = 512
 	maxAnswers = 1 << 20
 )
@@ -169,7 +169,7 @@ func VerdictsToProto(b *fd.Batch, v *fd.Verdicts) (*pluginv1.JudgeResponse, erro
 	var reasons wire.Texts
 	for _, c := range v.Changes {
 		p.Node = append(p.Node, places[c.ID]) // The check has found the node in the batch.
-		p.Reason = append(p.Reason, reasons.Add(wire.Line(c.Reason, wire.TextBytesMax)))
+		p.Reason = append(p.Reason, reasons.Add(wire.Line(c.Reason, wire.MaxTextBytes)))
 	}
 	p.Reasons = reasons.List
 	return p, nil
@@ -191,13 +191,13 @@ func VerdictsFromProto(b *fd.Batch, p *pluginv1.JudgeResponse) (fd.Verdicts, err
 		return fd.Verdicts{}, err
 	}
 	for _, reason := range p.GetReasons() {
-		if len(reason) > wire.TextBytesMax {
-			return fd.Verdicts{}, wire.Malformed("reasons", "%d bytes, the limit is %d", len(reason), wire.TextBytesMax)
+		if len(reason) > wire.MaxTextBytes {
+			return fd.Verdicts{}, wire.Malformed("reasons", "%d bytes, the limit is %d", len(reason), wire.MaxTextBytes)
 		}
 	}
 	reasons := p.GetReasons()
 	for i := range reasons { // Once for each: a line is a copy.
-		reasons[i] = wire.Line(reasons[i], wire.TextBytesMax)
+		reasons[i] = wire.Line(reasons[i], wire.MaxTextBytes)
 	}
 	v := fd.Verdicts{Number: p.GetNumber()}
 	for i, place := range p.GetNode() {

@@ -86,7 +86,7 @@ func TestBatchesAreHeldAgainstBounds(t *testing.T) {
 		"twice":    func(b *fd.Batch) { b.Subjects[1].ID = "a" },
 		"future":   func(b *fd.Batch) { b.Subjects[1].Ages[1] = -1 },
 		"rising":   func(b *fd.Batch) { b.Subjects[1].Ages[1] = 3 },
-		"nodes":    func(b *fd.Batch) { b.Subjects = make([]fd.Subject, wire.NodesMax+1) },
+		"nodes":    func(b *fd.Batch) { b.Subjects = make([]fd.Subject, wire.MaxNodes+1) },
 		"arrivals": func(b *fd.Batch) { b.Subjects[1].Ages = make([]time.Duration, 1<<20+1) },
 	} {
 		b := two()
@@ -101,7 +101,7 @@ func TestBatchesAreHeldAgainstBounds(t *testing.T) {
 		"count":    func(r *pluginv1.JudgeRequest) { r.AnswerCount[1] = 3 },
 		"nobody's": func(r *pluginv1.JudgeRequest) { r.AnswerCount[1] = 1 },
 		"rising":   func(r *pluginv1.JudgeRequest) { r.AgeNanos[1] = 3 },
-		"nodes":    func(r *pluginv1.JudgeRequest) { r.Node = make([]string, wire.NodesMax+1) },
+		"nodes":    func(r *pluginv1.JudgeRequest) { r.Node = make([]string, wire.MaxNodes+1) },
 	} {
 		b := two()
 		r, err := failuredetectorpolicy.BatchToProto(&b)
@@ -135,27 +135,27 @@ func TestVerdictsAreHeldAgainstTheBatch(t *testing.T) {
 		"reason":    {Number: 2, Node: []uint32{1}, Reason: []uint32{1}, Reasons: []string{"r"}},
 		"reasons":   {Number: 2, Reasons: []string{"r"}},
 		"no reason": {Number: 2, Node: []uint32{1}, Reason: []uint32{0}, Reasons: []string{""}},
-		"long":      {Number: 2, Node: []uint32{1}, Reason: []uint32{0}, Reasons: []string{strings.Repeat("r", wire.TextBytesMax+1)}},
+		"long":      {Number: 2, Node: []uint32{1}, Reason: []uint32{0}, Reasons: []string{strings.Repeat("r", wire.MaxTextBytes+1)}},
 	} {
 		_, err := failuredetectorpolicy.VerdictsFromProto(&b, p)
 		require.ErrorIs(t, err, wire.ErrMalformed, name)
 	}
-	p, err := failuredetectorpolicy.VerdictsToProto(&b, &fd.Verdicts{Number: 2, Changes: []fd.Verdict{{ID: "b", Reason: "a\n" + strings.Repeat("r", wire.TextBytesMax)}}})
+	p, err := failuredetectorpolicy.VerdictsToProto(&b, &fd.Verdicts{Number: 2, Changes: []fd.Verdict{{ID: "b", Reason: "a\n" + strings.Repeat("r", wire.MaxTextBytes)}}})
 	require.NoError(t, err)
-	require.Len(t, p.GetReasons()[0], wire.TextBytesMax, "a long reason is cut, not refused")
+	require.Len(t, p.GetReasons()[0], wire.MaxTextBytes, "a long reason is cut, not refused")
 }
 
 // A batch of the largest cluster, with what a node keeps of each member, fits into a request.
 func TestTheLargestBatchFits(t *testing.T) {
 	b := fd.Batch{Number: 1}
-	for i := range wire.NodesMax {
+	for i := range wire.MaxNodes {
 		b.Subjects = append(b.Subjects, fd.Subject{
 			ID: fmt.Sprintf("%s:%d#0123456789abcdef", strings.Repeat("h", 60), i), Available: true, Ages: slices.Repeat([]time.Duration{time.Minute}, 8),
 		})
 	}
 	r, err := failuredetectorpolicy.BatchToProto(&b)
 	require.NoError(t, err)
-	require.Less(t, proto.Size(r), plugins.RequestBytesMax)
+	require.Less(t, proto.Size(r), plugins.MaxRequestBytes)
 }
 
 // slow is a judge that notices when it is asked twice at a time.

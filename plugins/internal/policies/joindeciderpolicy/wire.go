@@ -22,7 +22,7 @@ import (
 // Limits of the observations, as the contract has them.
 const (
 	maxServiceBytes = 256
-	maxSeedNodes    = wire.NodesMax
+	maxSeedNodes    = wire.MaxNodes
 )
 
 // ObservationsToProto returns the request for observations. The error names the observation
@@ -51,12 +51,12 @@ func validate(o *bootstrap.Observations) error {
 	switch {
 	case len(o.Service) > maxServiceBytes:
 		return wire.Malformed("service", "%d bytes, the limit is %d", len(o.Service), maxServiceBytes)
-	case o.Required < 1 || o.Required > bootstrap.PointsMax:
-		return wire.Malformed("required_contact_points", "%d is not from 1 to %d", o.Required, bootstrap.PointsMax)
+	case o.Required < 1 || o.Required > bootstrap.MaxPoints:
+		return wire.Malformed("required_contact_points", "%d is not from 1 to %d", o.Required, bootstrap.MaxPoints)
 	case o.StableMargin < 0 || o.Stable < 0:
 		return wire.Malformed("stable_nanos", "a duration is negative")
-	case len(o.Points) > bootstrap.PointsMax:
-		return wire.Malformed("contact_point", "%d contact points, the limit is %d", len(o.Points), bootstrap.PointsMax)
+	case len(o.Points) > bootstrap.MaxPoints:
+		return wire.Malformed("contact_point", "%d contact points, the limit is %d", len(o.Points), bootstrap.MaxPoints)
 	}
 	seeds := seedNodes(o)
 	if len(seeds) > maxSeedNodes {
@@ -96,9 +96,9 @@ func textOf(t discovery.Target) string { return addressOf(t).String() }
 // ObservationsFromProto returns the observations of a received request, checked.
 func ObservationsFromProto(r *pluginv1.JoinDeciderDecideRequest) (bootstrap.Observations, error) {
 	n := len(r.GetContactPoint())
-	if n > bootstrap.PointsMax || len(r.GetSeedNode()) > maxSeedNodes {
+	if n > bootstrap.MaxPoints || len(r.GetSeedNode()) > maxSeedNodes {
 		return bootstrap.Observations{}, wire.Malformed("contact_point", "%d contact points and %d seed nodes, the limits are %d and %d",
-			n, len(r.GetSeedNode()), bootstrap.PointsMax, maxSeedNodes)
+			n, len(r.GetSeedNode()), bootstrap.MaxPoints, maxSeedNodes)
 	}
 	if err := wire.SameLength("contact_point", n, len(r.GetAnsweredNanos()), len(r.GetSeedNodeCount())); err != nil {
 		return bootstrap.Observations{}, err
@@ -178,7 +178,7 @@ func DecisionToProto(o *bootstrap.Observations, d *bootstrap.Decision) (*pluginv
 	if err := check(o, d); err != nil {
 		return nil, err
 	}
-	p := &pluginv1.JoinDeciderDecideResponse{Action: pluginv1.JoinAction(d.Action), Reason: wire.Line(d.Reason, wire.TextBytesMax)}
+	p := &pluginv1.JoinDeciderDecideResponse{Action: pluginv1.JoinAction(d.Action), Reason: wire.Line(d.Reason, wire.MaxTextBytes)}
 	seeds := seedNodes(o)
 	for _, t := range d.SeedNodes {
 		p.SeedNode = append(p.SeedNode, uint32(slices.Index(seeds, t))) // The check has found t among seeds.
@@ -194,13 +194,13 @@ func DecisionFromProto(o *bootstrap.Observations, p *pluginv1.JoinDeciderDecideR
 		return bootstrap.Decision{}, wire.Malformed("action", "%d does not exist", action)
 	case len(p.GetSeedNode()) > len(seeds):
 		return bootstrap.Decision{}, wire.Malformed("seed_node", "%d are to be joined of %d", len(p.GetSeedNode()), len(seeds))
-	case len(p.GetReason()) > wire.TextBytesMax:
-		return bootstrap.Decision{}, wire.Malformed("reason", "%d bytes, the limit is %d", len(p.GetReason()), wire.TextBytesMax)
+	case len(p.GetReason()) > wire.MaxTextBytes:
+		return bootstrap.Decision{}, wire.Malformed("reason", "%d bytes, the limit is %d", len(p.GetReason()), wire.MaxTextBytes)
 	}
 	if err := wire.Within("seed_node", p.GetSeedNode(), len(seeds)); err != nil {
 		return bootstrap.Decision{}, err
 	}
-	d := bootstrap.Decision{Action: bootstrap.Action(action), Reason: wire.Line(p.GetReason(), wire.TextBytesMax)}
+	d := bootstrap.Decision{Action: bootstrap.Action(action), Reason: wire.Line(p.GetReason(), wire.MaxTextBytes)}
 	for _, place := range p.GetSeedNode() {
 		d.SeedNodes = append(d.SeedNodes, seeds[place])
 	}

@@ -76,16 +76,16 @@ func TestObservationsAreHeldAgainstBounds(t *testing.T) {
 		"service":       func(o *bootstrap.Observations) { o.Service = strings.Repeat("s", 257) },
 		"self":          func(o *bootstrap.Observations) { o.Self = discovery.Target{} },
 		"none required": func(o *bootstrap.Observations) { o.Required = 0 },
-		"many required": func(o *bootstrap.Observations) { o.Required = bootstrap.PointsMax + 1 },
+		"many required": func(o *bootstrap.Observations) { o.Required = bootstrap.MaxPoints + 1 },
 		"margin":        func(o *bootstrap.Observations) { o.StableMargin = -1 },
 		"stable":        func(o *bootstrap.Observations) { o.Stable = -1 },
 		"order":         func(o *bootstrap.Observations) { o.Points[0], o.Points[1] = o.Points[1], o.Points[0] },
 		"twice":         func(o *bootstrap.Observations) { o.Points[1] = o.Points[0] },
 		"no port":       func(o *bootstrap.Observations) { o.Points[1].Point.Port = 0 },
 		"no host":       func(o *bootstrap.Observations) { o.Points[1].SeedNodes = []discovery.Target{{Port: 1}} },
-		"many points":   func(o *bootstrap.Observations) { o.Points = make([]bootstrap.Observed, bootstrap.PointsMax+1) },
+		"many points":   func(o *bootstrap.Observations) { o.Points = make([]bootstrap.Observed, bootstrap.MaxPoints+1) },
 		"many seeds": func(o *bootstrap.Observations) {
-			o.Points[0].SeedNodes = make([]discovery.Target, wire.NodesMax+1)
+			o.Points[0].SeedNodes = make([]discovery.Target, wire.MaxNodes+1)
 		},
 	} {
 		o := ready()
@@ -105,7 +105,7 @@ func TestObservationsAreHeldAgainstBounds(t *testing.T) {
 		"nobody's seed": func(r *pluginv1.JoinDeciderDecideRequest) { r.SeedNode = []string{"10.0.0.1:1"} },
 		"order":         func(r *pluginv1.JoinDeciderDecideRequest) { r.ContactPoint[0] = r.ContactPoint[1] },
 		"many points": func(r *pluginv1.JoinDeciderDecideRequest) {
-			r.ContactPoint = make([]string, bootstrap.PointsMax+1)
+			r.ContactPoint = make([]string, bootstrap.MaxPoints+1)
 		},
 	} {
 		o := ready()
@@ -151,7 +151,7 @@ func TestDecisionsAreHeldAgainstTheObservations(t *testing.T) {
 		{Action: pluginv1.JoinAction_JOIN_ACTION_JOIN, SeedNode: []uint32{0, 0}},
 		{SeedNode: []uint32{0}},
 		{Action: 258}, // Cut to the eight bits of bootstrap.Action, it would be Form.
-		{Reason: strings.Repeat("r", wire.TextBytesMax+1)},
+		{Reason: strings.Repeat("r", wire.MaxTextBytes+1)},
 	} {
 		_, err := joindeciderpolicy.DecisionFromProto(&o, p)
 		require.ErrorIs(t, err, wire.ErrMalformed, "%v", p)
@@ -161,9 +161,9 @@ func TestDecisionsAreHeldAgainstTheObservations(t *testing.T) {
 // A reason that is too long is cut, not refused: it is for people, and decides nothing.
 func TestLongReasonsAreCut(t *testing.T) {
 	o := ready()
-	p, err := joindeciderpolicy.DecisionToProto(&o, &bootstrap.Decision{Reason: "a\n" + strings.Repeat("r", wire.TextBytesMax)})
+	p, err := joindeciderpolicy.DecisionToProto(&o, &bootstrap.Decision{Reason: "a\n" + strings.Repeat("r", wire.MaxTextBytes)})
 	require.NoError(t, err)
-	require.Len(t, p.GetReason(), wire.TextBytesMax)
+	require.Len(t, p.GetReason(), wire.MaxTextBytes)
 	require.NotContains(t, p.GetReason(), "\n")
 }
 
@@ -171,11 +171,11 @@ func TestLongReasonsAreCut(t *testing.T) {
 func TestGreatRequestsFit(t *testing.T) {
 	o := ready()
 	o.Points = nil
-	for i := range uint16(bootstrap.PointsMax) {
+	for i := range uint16(bootstrap.MaxPoints) {
 		t := target(strings.Repeat("h", 250), i+1)
 		o.Points = append(o.Points, bootstrap.Observed{Point: t, SeedNodes: []discovery.Target{t}})
 	}
 	r, err := joindeciderpolicy.ObservationsToProto(&o)
 	require.NoError(t, err)
-	require.Less(t, proto.Size(r), plugins.RequestBytesMax/3)
+	require.Less(t, proto.Size(r), plugins.MaxRequestBytes/3)
 }

@@ -81,7 +81,7 @@ func (e *entity) receive(session producer.Session, encoded []byte, reply func(*p
 			c.answer.Session[0]++
 		case 2:
 			c.answer.Confirmed = e.w.rand.Uint64N(1 + c.answer.Confirmed) // Something of before, or nothing.
-			c.answer.Demand = delivery.FrameMax
+			c.answer.Demand = delivery.MaxFrame
 		}
 		reply(&c.answer)
 	default:

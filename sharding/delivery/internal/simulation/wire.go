@@ -52,7 +52,7 @@ func (r *replier) Reply(message any) error {
 		case 2:
 			return wire.Set(&r.answer.Confirmed, f, ^uint64(0))
 		case 3:
-			demand, err := f.Uint(delivery.FrameMax)
+			demand, err := f.Uint(delivery.MaxFrame)
 			r.answer.Demand = int(demand)
 			return err
 		}

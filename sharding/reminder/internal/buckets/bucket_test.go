@@ -189,7 +189,7 @@ func TestPagesAndEntitiesAreBounded(t *testing.T) {
 
 // A snapshot of a full page is within the bytes that a store must take.
 func TestASnapshotIsWithinItsBound(t *testing.T) {
-	rem := buckets.Reminder{Key: buckets.Key{Kind: "k", ID: "e", Name: "n"}, Due: buckets.DueMax}
+	rem := buckets.Reminder{Key: buckets.Key{Kind: "k", ID: "e", Name: "n"}, Due: buckets.MaxDue}
 	require.Less(t, len(buckets.AppendReminder(nil, rem)), 64)
 	r := newRig(t, store.Record{})
 	for i := range 3000 {

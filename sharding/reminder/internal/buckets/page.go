@@ -22,7 +22,7 @@ const (
 	// MaxPageBytes bounds the encoded reminders of a page.
 	MaxPageBytes = 256 << 10
 	// MaxEvents is the number of events after which a snapshot takes their place at the latest.
-	MaxEvents = eventlog.EventsMost
+	MaxEvents = eventlog.MaxEvents
 	// MaxPerEntity bounds the reminders of one entity.
 	MaxPerEntity = 256
 	// MaxWaiting bounds the questions that wait for one page to be read.

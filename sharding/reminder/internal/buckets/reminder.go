@@ -32,7 +32,7 @@ const MinEvery = time.Second
 // The first and the last time of a reminder: the beginning of year 1 and the end of year 9999, in Unix milliseconds.
 const (
 	DueMin = int64(-62_135_596_800_000)
-	DueMax = int64(253_402_300_799_999)
+	MaxDue = int64(253_402_300_799_999)
 )
 
 // Key names a reminder: by its entity, and its name among the reminders of that.
@@ -82,7 +82,7 @@ func (r Reminder) Check() string {
 	switch {
 	case len(r.Payload) > PayloadBytes:
 		return fmt.Sprintf("the payload has %d bytes, at most %d are possible", len(r.Payload), PayloadBytes)
-	case r.Due < DueMin || r.Due > DueMax:
+	case r.Due < DueMin || r.Due > MaxDue:
 		return "the due time is not in the years 1 to 9999"
 	case r.Every != 0 && r.Every < MinEvery.Milliseconds():
 		return fmt.Sprintf("every is %d ms, at least %v are possible, or zero for once", r.Every, MinEvery)
@@ -98,8 +98,8 @@ func (r Reminder) passed(wall int64) (missed uint64, next int64) {
 	}
 	missed = uint64(max(0, wall-r.Due) / r.Every)
 	last := r.Due + int64(missed)*r.Every
-	if last > DueMax-r.Every {
-		return missed, DueMax
+	if last > MaxDue-r.Every {
+		return missed, MaxDue
 	}
 	return missed, last + r.Every
 }
