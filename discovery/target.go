@@ -199,7 +199,8 @@ func (t Target) Validate() error {
 // maxPlainBytes bounds the names that isPlainName knows. With any port they are shorter than maxAddressBytes.
 const maxPlainBytes = 200
 
-// isPlainName reports whether a host is a name in its canonical form: of most it takes no memory to say so.
+// isPlainName reports whether a host is a name in its canonical form, without allocating. False says nothing: the host
+// may be a longer name, or an address.
 func isPlainName(host string) bool {
 	if len(host) > maxPlainBytes {
 		return false

@@ -166,7 +166,7 @@ func (v *View) Side() *Side {
 			s.on[c.subject] = false
 		}
 	}
-	s.links = s.innerLinks(complaints)
+	s.links = s.brokenLinks(complaints)
 	return s
 }
 
@@ -241,8 +241,9 @@ func (v *View) complaints() []complaint {
 	return list
 }
 
-// innerLinks returns the complaints between members of the side.
-func (s *Side) innerLinks(complaints []complaint) [][2]int {
+// brokenLinks returns the pairs of members that stay on the side of which one complains about the other,
+// each once and in order.
+func (s *Side) brokenLinks(complaints []complaint) [][2]int {
 	n := len(s.on)
 	var pairs []int // Each the first member times n, and the second.
 	for _, c := range complaints {

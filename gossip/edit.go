@@ -53,7 +53,7 @@ func (s *State) Restamp(self NodeID) *State {
 	return s.Edit(self, func(e *Edit) {
 		e.keys = append(e.keys, s.orphans.keys...)
 		e.hides = s.orphans.all
-		e.after.orphans = orphans{}
+		e.after.orphans = unaccountedKeys{}
 		if len(e.keys) == 0 {
 			e.touch(KeyRegisters, NodeID{})
 		}
@@ -433,26 +433,26 @@ func (e *Edit) putRows(set ObserverRows) {
 	e.touch(KeyObserver, e.self)
 }
 
-// orphans names the records that may hold effects of edits of removed nodes which no
+// unaccountedKeys are the keys of records that may hold effects of edits of removed nodes which no
 // clock entry accounts for.
-type orphans struct {
+type unaccountedKeys struct {
 	all  bool  // Any record may hold such effects.
 	keys []Key // Sorted.
 }
 
-func (o orphans) isZero() bool { return !o.all && len(o.keys) == 0 }
+func (o unaccountedKeys) isZero() bool { return !o.all && len(o.keys) == 0 }
 
-func (o orphans) union(p orphans) orphans {
+func (o unaccountedKeys) union(p unaccountedKeys) unaccountedKeys {
 	if p.isZero() {
 		return o
 	}
-	return orphans{all: o.all || p.all, keys: sortedKeys(slices.Concat(o.keys, p.keys))}
+	return unaccountedKeys{all: o.all || p.all, keys: sortedKeys(slices.Concat(o.keys, p.keys))}
 }
 
-// orphansOf looks the lost edits up in histories.
-func orphansOf(lost []span, histories ...history) orphans {
+// unaccountedOf looks the lost edits up in histories.
+func unaccountedOf(lost []span, histories ...history) unaccountedKeys {
 	if len(lost) == 0 {
-		return orphans{}
+		return unaccountedKeys{}
 	}
 	for _, h := range histories {
 		edits, ok := h.keys(lost)
@@ -463,7 +463,7 @@ func orphansOf(lost []span, histories ...history) orphans {
 		for _, e := range edits {
 			keys = append(keys, e.Keys...)
 		}
-		return orphans{keys: sortedKeys(keys)}
+		return unaccountedKeys{keys: sortedKeys(keys)}
 	}
-	return orphans{all: true}
+	return unaccountedKeys{all: true}
 }

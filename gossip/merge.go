@@ -164,10 +164,10 @@ func (s *core) prune() {
 
 // clocks returns the join of the clocks of s and o for the joined core m, and the
 // edits of removed nodes for which the join has no entry any more.
-func (j joined) clocks(s, o *State, m *core) (VectorClock, orphans) {
+func (j joined) clocks(s, o *State, m *core) (VectorClock, unaccountedKeys) {
 	clock := s.clock.Merge(o.clock)
 	if !j.removed {
-		return clock, orphans{}
+		return clock, unaccountedKeys{}
 	}
 	var lost []span
 	for _, t := range j.tombs {
@@ -175,7 +175,7 @@ func (j joined) clocks(s, o *State, m *core) (VectorClock, orphans) {
 			lost = append(lost, span{node: t.Node, above: t.Last, to: n})
 		}
 	}
-	return clock.only(m.members), orphansOf(lost, s.history, o.history)
+	return clock.only(m.members), unaccountedOf(lost, s.history, o.history)
 }
 
 // sameVersion reports whether s and o hold the same edits: their clocks are equal, and

@@ -41,10 +41,10 @@ func (r *registers) equalRegisters(o *registers) bool {
 
 // highest is a register that only rises: its join is the maximum. The zero value of T
 // must be the least.
-type highest[T comparison[T]] struct{ value T }
+type highest[T comparer[T]] struct{ value T }
 
-// comparison is implemented by types whose values are totally ordered.
-type comparison[T any] interface {
+// comparer is implemented by types whose values are totally ordered.
+type comparer[T any] interface {
 	comparable
 	Compare(T) int
 }

@@ -47,8 +47,8 @@ type State struct {
 	// part of a state.
 
 	history history
-	bases   []base  // Clocks that all members had seen, the latest first.
-	orphans orphans // Effects of edits for which the clock has no entry any more.
+	bases   []base          // Clocks that all members had seen, the latest first.
+	orphans unaccountedKeys // Effects of edits for which the clock has no entry any more.
 }
 
 // core is the part of the state that the edits build: a record for each

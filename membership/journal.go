@@ -37,7 +37,8 @@ type journal struct {
 	kept []machine.Decide
 }
 
-// decision logs a decision of a component, or keeps it for an event.
+// decision logs a decision of a component, keeps it for the event that follows, or drops it when that event says
+// more.
 func (j *journal) decision(component string, d machine.Decide) {
 	if component == ComponentName && toldWithMore(d) {
 		return

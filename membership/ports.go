@@ -91,7 +91,7 @@ func (n *Node) Clock() *machine.SystemClock { return n.clock }
 // ports connects the driver to everything outside of the machines.
 func (n *Node) ports() machine.Ports {
 	return machine.Ports{
-		Clock: n.clock, Send: n.send, Publish: n.publish, Other: n.other, Decide: n.decisions.decided,
+		Clock: n.clock, Send: n.send, Publish: n.dispatch, Other: n.other, Decide: n.decisions.decided,
 		Call: func(ctx context.Context, component string, c machine.Call) (any, error) {
 			return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
 		},
@@ -195,8 +195,9 @@ func (n *Node) probe(e protocol.Probe) {
 	_ = n.machine.PostWait(n.life.ctx, protocol.Probed{Address: e.Address, Node: node, Err: err}) // A node that ended needs no answer.
 }
 
-// publish tells the program's subscribers what the components published.
-func (n *Node) publish(c *machine.Component, event any) {
+// dispatch hands an event that a component published to the node, if it is membership's, and to what is
+// attached to the component.
+func (n *Node) dispatch(c *machine.Component, event any) {
 	if c.Name == ComponentName {
 		n.membershipEvent(event)
 	}

@@ -60,7 +60,7 @@ func (all buckets) Summaries(bucket int) []Summary {
 func (t *Table) SetTick(now uint32) { t.tick.Store(now) }
 
 // Idle looks through the buckets from number from on, until it has seen as many entries as enough
-// says. It returns the live entries that have not changed since the tick before, sorted by bucket
+// says. It returns the live entries that changed last at an earlier tick than before, sorted by bucket
 // and key, and the bucket with which the next call goes on, zero after the last.
 func (all buckets) Idle(before uint32, from, enough int) (idle []Entry, next int) {
 	for seen := 0; from < Buckets; from++ {

@@ -215,7 +215,7 @@ func (all buckets) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, mar
 		asked[o] = true
 	}
 	for i := range all {
-		sum, n := all[i].sums(gen, asked)
+		sum, n := all[i].sweepSums(gen, asked)
 		if sum.Bucket = uint16(i); sum.Tombs != 0 || sum.Origins != 0 {
 			sums = append(sums, sum)
 		}
@@ -224,7 +224,9 @@ func (all buckets) Sums(gen uint64, owners []crdt.Origin) (sums []BucketSum, mar
 	return sums, marked
 }
 
-func (b *bucket) sums(gen uint64, owners map[crdt.Origin]bool) (sum BucketSum, marked uint64) {
+// sweepSums returns the sums of the bucket over what some origins have, and over the tombstones that are
+// marked for a generation, of which there are marked.
+func (b *bucket) sweepSums(gen uint64, owners map[crdt.Origin]bool) (sum BucketSum, marked uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.owners {
@@ -253,7 +255,7 @@ func (all buckets) Marked(key string, gen uint64) bool {
 	return c != nil && c.state != Live && c.tomb.mark == gen
 }
 
-// Unmark removes the mark of a tombstone.
+// Unmark removes the mark of a tombstone, which is then no longer among those that are confirmed.
 func (t *Table) Unmark(key string) {
 	b := &t.buckets[BucketOf(key)]
 	b.mu.Lock()

@@ -60,7 +60,7 @@ const (
 	// acknowledgement: call Acks without delay.
 	OpPress
 	// OpStart: create the instance of Entity, restore it if the Value of Entity is a
-	// *[protocol.Snapshot] and call [Handoff.Began], start it, then call [Instances.Started].
+	// *[protocol.Snapshot] and call [Handoff.Restored], start it, then call [Instances.Started].
 	OpStart
 	// OpRun: let Entity process [Entity.Message], then call [Instances.Done]. The
 	// runtime looks up the node's standing first, see [Instances.Postpone].

@@ -469,7 +469,8 @@ func (c *Cell) vacated(l *line, out *Actions) {
 	}
 }
 
-// Flowed takes a [protocol.Flow] of another node.
+// Flowed handles flow control between nodes: at a host, the question whether an entity still holds the
+// senders back; at a sender, to hold messages to an entity back or to let them go on.
 func (c *Cell) Flowed(now machine.Instant, from gossip.NodeID, f protocol.Flow, out *Actions) {
 	switch {
 	case c.place.isOver():

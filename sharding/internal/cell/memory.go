@@ -156,8 +156,8 @@ func (h Handoff) Gave(now machine.Instant, e *Entity, s protocol.Snapshot, out *
 	c.Instances().Stopped(now, e, out)
 }
 
-// Began says whether the instance of e, of an OpStart with a snapshot, has taken it.
-func (h Handoff) Began(now machine.Instant, e *Entity, restored bool, out *Actions) {
+// Restored says whether the instance of e, of an OpStart with a snapshot, has taken it.
+func (h Handoff) Restored(now machine.Instant, e *Entity, restored bool, out *Actions) {
 	m := &h.c.memory
 	if restored {
 		m.counts.Restored++

@@ -68,7 +68,7 @@ func TestSnapshotsGoWithTheShard(t *testing.T) {
 	next.apply(protocol.StartHosting{Epoch: epoch(2), Base: epoch(1), Snapshots: c.halted()})
 	require.Equal(t, "start:x", next.tell("x"))
 	require.Equal(t, "memory of x", next.memory("x"))
-	next.Handoff().Began(next.now, next.entities["x"], true, &next.out)
+	next.Handoff().Restored(next.now, next.entities["x"], true, &next.out)
 	next.started("x", true)
 	require.EqualValues(t, 1, next.tally().Restored)
 	require.Equal(t, 1, next.Handoff().Kept())

@@ -192,7 +192,8 @@ func (h *PendingAppend) remaining() (first, unsent uint64) {
 	return max(h.first, h.of.window.First()), min(h.unsent, h.of.window.Next())
 }
 
-// handed does the work of [Outbound.Handed].
+// handed records at which place of the present passage the messages from first on, up to and without
+// unsent, stand; a message that has a place keeps it.
 func (o *origin) handed(first, unsent, place uint64) {
 	o.places.change(max(first, o.window.First()), unsent, func(old uint64) uint64 {
 		if old == 0 {

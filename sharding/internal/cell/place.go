@@ -14,7 +14,7 @@ import (
 // Where the shard lives: follow, serve, stop and leave note what the control machine orders;
 // then come the questions of the other parts, and what the node says in the shard's name.
 
-// hosting says whether a cell hosts its shard.
+// hosting is the phase of a cell between hosting its shard and not.
 type hosting uint8
 
 const (

@@ -46,14 +46,14 @@ func (t *table) isFormer(id protocol.ShardID) bool {
 // relayout begins a change to a number of shards.
 func (t *table) relayout(shards uint32) {
 	t.changes.began, t.changes.open = true, true
-	t.remember(t.present().Shards, shards)
+	t.rememberShardCounts(t.present().Shards, shards)
 	t.shards.add(protocol.Layout{Number: t.present().Number + 1, Shards: shards})
 	t.recount()
 	t.changes.untold = true
 }
 
-// remember notes numbers of shards that the kind has had, or is to have.
-func (t *table) remember(numbers ...uint32) {
+// rememberShardCounts notes how many shards the kind has had, or is to have: the last maxPast counts.
+func (t *table) rememberShardCounts(numbers ...uint32) {
 	for _, n := range numbers {
 		if !slices.Contains(t.changes.past, n) {
 			t.changes.past = append(t.changes.past, n)
@@ -71,7 +71,7 @@ func (t *table) learn(layouts []protocol.Layout, past []uint32) {
 	if len(layouts) == 0 {
 		return
 	}
-	t.remember(past...)
+	t.rememberShardCounts(past...)
 	first := layouts[0].Number
 	if t.changes.began {
 		first = max(first, t.former().Number)

@@ -159,7 +159,8 @@ func (c *coordinator) allocated(asked call, in machine.Called) {
 	c.advance()
 }
 
-// callTimeout goes on without the strategy; a late answer is ignored.
+// callTimeout gives up the question in flight, whose late answer is ignored: no shard moves by it, and what has no home
+// is placed by the strategy that is built in.
 func (c *coordinator) callTimeout() {
 	const why = "it did not answer in time"
 	switch asked := c.strategy.expired(); {

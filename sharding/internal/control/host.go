@@ -156,7 +156,7 @@ func (h *host) onHost(from gossip.NodeID, m Host) {
 	for _, hs := range m.Shards {
 		switch {
 		case h.homes.at(hs.Shard) == nil:
-		case h.kind.control.leaving && h.neverHosted(hs):
+		case h.kind.control.leaving && h.canReturnUntouched(hs):
 			back = append(back, StoppedShard(hs))
 		case h.hosts(hs):
 			done = append(done, ShardEpoch{Shard: hs.Shard, Epoch: hs.Epoch})
@@ -175,10 +175,10 @@ func (h *host) onHost(from gossip.NodeID, m Host) {
 	}
 }
 
-// neverHosted reports whether the shard has not been hosted here under the epoch of the
-// order, so that it can be handed back as it came: its positions are still those of the
-// former home.
-func (h *host) neverHosted(hs HostShard) bool {
+// canReturnUntouched reports whether the shard of an order can be handed back as it came, with the
+// positions of its former home: nothing of it runs here, it was not hosted under the epoch of the
+// order, and the order is not older than the home that is known.
+func (h *host) canReturnUntouched(hs HostShard) bool {
 	if entry := h.hosted[hs.Shard]; entry != nil && (entry.epoch == hs.Epoch || entry.state != Halted) {
 		return false
 	}

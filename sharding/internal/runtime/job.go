@@ -272,7 +272,7 @@ func (j *Job) Started(ok bool, why string) {
 	now, e := j.slot.now(), j.entity
 	j.step(func(c *cell.Cell, out *cell.Actions) {
 		if j.memory != nil {
-			c.Handoff().Began(now, e, j.memory.restored, out)
+			c.Handoff().Restored(now, e, j.memory.restored, out)
 		}
 		if ok {
 			c.Instances().Started(now, e, true, out)

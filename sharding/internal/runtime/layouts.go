@@ -22,7 +22,7 @@ import (
 // The locks of slots are taken in the order of their layouts, the former one first: the flag by
 // which senders go to the next layout is set when everything was handed on.
 
-// layout is the slots of one layout.
+// layout has the slots of the shards of one layout, see [protocol.Layout].
 type layout struct {
 	protocol.Layout
 	slots     []Slot
@@ -40,7 +40,7 @@ type layoutSet struct {
 	slots   []*Slot   // Those of looked.
 }
 
-func newShape(over, inForce []*layout) *layoutSet {
+func newLayoutSet(over, inForce []*layout) *layoutSet {
 	s := &layoutSet{over: over, inForce: inForce, looked: slices.Concat(over, inForce)}
 	for _, l := range s.looked {
 		for i := range l.slots {
@@ -104,7 +104,7 @@ func (r *Region) UseLayouts(inForce []protocol.Layout) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
 	r.forgetOver() // A region that hosts nothing is not swept.
-	old := r.shape.Load()
+	old := r.layouts.Load()
 	over, now := slices.Clone(old.over), make([]*layout, 0, len(inForce))
 	for _, l := range old.inForce {
 		if !slices.Contains(inForce, l.Layout) {
@@ -123,8 +123,8 @@ func (r *Region) UseLayouts(inForce []protocol.Layout) {
 		}
 	}
 	r.stepRemembering(remembering.Layouts{InForce: inForce})
-	next := newShape(over, now)
-	r.shape.Store(next)
+	next := newLayoutSet(over, now)
+	r.layouts.Store(next)
 	for _, l := range over {
 		for i := range l.slots {
 			r.handOn(&l.slots[i], protocol.RetireShard{})
@@ -146,7 +146,7 @@ func (r *Region) handOn(sl *Slot, in protocol.RetireShard) {
 	sl.carry(nil)
 	moved := sl.moved
 	sl.moved = nil
-	s := r.shape.Load()
+	s := r.layouts.Load()
 	first := slices.Index(s.looked, sl.layout) + 1
 	var to []*Slot
 	lists := map[*Slot][]*cell.Message{}
@@ -200,7 +200,7 @@ func (r *Region) adopt(sl, from *Slot, all []*cell.Message) {
 
 // forget drops the layouts that are in force no more and to whose slots no reply may come any more.
 func (r *Region) forget() {
-	if len(r.shape.Load().over) == 0 {
+	if len(r.layouts.Load().over) == 0 {
 		return
 	}
 	r.changing.Lock()
@@ -210,7 +210,7 @@ func (r *Region) forget() {
 
 // forgetOver does the work of forget. The caller holds changing.
 func (r *Region) forgetOver() {
-	old := r.shape.Load()
+	old := r.layouts.Load()
 	over := slices.DeleteFunc(slices.Clone(old.over), func(l *layout) bool {
 		for i := range l.slots {
 			if sl := &l.slots[i]; !sl.retired.Load() || sl.Asking() > 0 {
@@ -221,7 +221,7 @@ func (r *Region) forgetOver() {
 		return true
 	})
 	if len(over) < len(old.over) {
-		r.shape.Store(newShape(over, old.inForce))
+		r.layouts.Store(newLayoutSet(over, old.inForce))
 	}
 }
 
@@ -254,7 +254,7 @@ func (r *Region) Past(t *cell.Tally) {
 // Layouts returns the layouts that are in force, the former one first.
 func (r *Region) Layouts() []protocol.Layout {
 	var all []protocol.Layout
-	for _, l := range r.shape.Load().inForce {
+	for _, l := range r.layouts.Load().inForce {
 		all = append(all, l.Layout)
 	}
 	return all

@@ -122,7 +122,7 @@ func (n *Node) Flush(to gossip.NodeID) {
 	n.catchUp(to)
 	turn, now := n.flushes.Add(1), n.Ports.Clock.Instant()
 	for _, r := range n.kinds.Load().ordered {
-		slots := r.shape.Load().slots
+		slots := r.layouts.Load().slots
 		count := uint64(len(slots))
 		for i := range count {
 			if !slots[(turn*61+i)%count].flush(now, to) {

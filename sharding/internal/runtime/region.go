@@ -17,7 +17,7 @@ type Region struct {
 	node  *Node
 	name  string
 	ports KindPorts
-	shape atomic.Pointer[layoutSet]
+	layouts atomic.Pointer[layoutSet]
 
 	changing sync.Mutex  // Held while the layouts, or the settings of the cells, change.
 	cells    cell.Config // The settings of the cells. Guarded by changing.
@@ -37,29 +37,29 @@ func (n *Node) NewRegion(kind string, shards uint32, cfg cell.Config, p KindPort
 		r.remembers = newRemembers(r, p.Remembering, first, p.Store)
 		r.cells.Rememberer = r.remembers
 	}
-	r.shape.Store(newShape(nil, []*layout{r.makeLayout(first, nil)}))
+	r.layouts.Store(newLayoutSet(nil, []*layout{r.makeLayout(first, nil)}))
 	n.add(r)
 	return r
 }
 
 // Shards returns the number of shards, of the last layout if there are several.
 func (r *Region) Shards() int {
-	in := r.shape.Load().inForce
+	in := r.layouts.Load().inForce
 	return len(in[len(in)-1].slots)
 }
 
 // Slot returns the slot of a shard; nil if there is no such shard.
-func (r *Region) Slot(shard protocol.ShardID) *Slot { return r.shape.Load().slot(shard) }
+func (r *Region) Slot(shard protocol.ShardID) *Slot { return r.layouts.Load().slot(shard) }
 
 // SlotOf returns the slot of an entity's shard.
-func (r *Region) SlotOf(entity string) *Slot { return r.shape.Load().of(protocol.HashOf(entity), 0) }
+func (r *Region) SlotOf(entity string) *Slot { return r.layouts.Load().of(protocol.HashOf(entity), 0) }
 
 // Away reports whether the last message to a slot went to another node, a hint for the next one.
 func (r *Region) Away(sl *Slot) bool { return sl.remoteHint.Load() }
 
 // EachSlot calls f for every slot.
 func (r *Region) EachSlot(f func(*Slot)) {
-	for _, sl := range r.shape.Load().slots {
+	for _, sl := range r.layouts.Load().slots {
 		f(sl)
 	}
 }
@@ -113,7 +113,7 @@ func SweepInterval(times ...time.Duration) time.Duration {
 // Sweep looks at all entities, a few at a time with mu of a slot held, until done reports true.
 func (r *Region) Sweep(done func() bool) {
 	defer r.forget()
-	for _, sl := range r.shape.Load().slots {
+	for _, sl := range r.layouts.Load().slots {
 		for over := false; !over; {
 			if done() {
 				return

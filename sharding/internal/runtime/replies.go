@@ -22,7 +22,8 @@ type replies struct {
 	list   wire.ReplyList
 }
 
-// reply sends a reply, with the clock of this node.
+// reply sends a reply: in the list, as long as the lane has enough to do, else by itself with the clock of
+// this node.
 func (p *peer) reply(reply *protocol.Reply) error {
 	if p.gather(reply) {
 		return nil
