@@ -84,7 +84,7 @@ func RequireFound(t *testing.T, dir string, mutants []Mutant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &builder{dir: dir, tmp: t.TempDir(), shared: map[string]string{}}
+	b := &builder{dir: dir, tmp: t.TempDir(), shared: map[string]binary{}}
 	for _, m := range mutants {
 		if err := b.fits(m); err != nil {
 			t.Error(err)
@@ -203,7 +203,13 @@ type builder struct {
 	mu      sync.Mutex        // Guards what follows.
 	built   int               // How many copies of the code there are.
 	overlay string            // The copy with all mutants that are switched on, once it is made.
-	shared  map[string]string // The binaries over that copy, by the directory of their tests.
+	shared  map[string]binary // The binaries over that copy, by the directory of their tests.
+}
+
+// binary is the path of the tests of a package, or why there are none.
+type binary struct {
+	path string
+	err  error
 }
 
 // binary returns the path of the tests of a mutant.
@@ -225,8 +231,8 @@ func (b *builder) binary(ctx context.Context, m Mutant) (string, error) {
 func (b *builder) sharedBinary(ctx context.Context, pkg string) (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if binary, ok := b.shared[pkg]; ok {
-		return binary, nil
+	if built, ok := b.shared[pkg]; ok {
+		return built.path, built.err
 	}
 	var err error
 	if b.overlay == "" {
@@ -234,8 +240,9 @@ func (b *builder) sharedBinary(ctx context.Context, pkg string) (string, error) 
 			return "", err
 		}
 	}
-	b.shared[pkg], err = build(ctx, b.overlay, pkg, strconv.Itoa(len(b.shared)))
-	return b.shared[pkg], err
+	path, err := build(ctx, b.overlay, pkg, strconv.Itoa(len(b.shared)))
+	b.shared[pkg] = binary{path, err}
+	return path, err
 }
 
 // build builds the tests of a package over a copy of the code, without what a debugger needs.

@@ -34,7 +34,7 @@ func TestDefectsThatChecksFindAreFound(t *testing.T) {
 }
 
 func TestDefectsThatNoCheckFindsAreErrors(t *testing.T) {
-	b := &builder{dir: "testdata/counter", tmp: t.TempDir(), shared: map[string]string{}, switched: counted[1:]}
+	b := &builder{dir: "testdata/counter", tmp: t.TempDir(), shared: map[string]binary{}, switched: counted[1:]}
 	for _, c := range []struct {
 		mutant Mutant
 		want   string

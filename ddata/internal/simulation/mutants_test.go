@@ -463,7 +463,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "a read is not begun anew in another generation", test: "TestChaos", edits: []edit{{
-			"ops.go", "		if o.stage == asking || o.read && (", "		if o.stage == asking && !reset && mutant(NAME) {\n			o.gen = reg.Gen\n			s.look(o)\n			continue\n		}\n		if o.stage == asking || o.read && (",
+			"ops.go", "		if o.stage == asking || o.read && (", "		if o.stage == asking && !reset && mutant(NAME) {\n			o.gen = reg.Gen\n			s.finishIfComplete(o)\n			continue\n		}\n		if o.stage == asking || o.read && (",
 		}},
 	},
 	{
