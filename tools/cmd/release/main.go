@@ -154,8 +154,9 @@ func advise(ctx context.Context, r *release.Release, proxy *release.Proxy, o opt
 	}
 	last := r.Tags[len(r.Tags)-1]
 	at := strings.LastIndex(last, "/")
-	fmt.Printf("\nTry it in a directory outside of the repository:\n\n  export %s\n  go mod init example.test/trial && go get %s/%s@%s\n",
-		strings.Join(quoted(env), " \\\n    "), r.Tree.Prefix(), last[:at], last[at+1:])
+	packages := r.Tree.Prefix() + "/" + last[:at] + "/..."
+	fmt.Printf("\nTry it in a directory outside of the repository:\n\n  export %s\n  go mod init example.test/trial && go get %s@%s && go build %s\n",
+		strings.Join(quoted(env), " \\\n    "), packages, last[at+1:], packages)
 	if o.draft == "" {
 		fmt.Printf("\nLook at it (git -C %s show HEAD~1, show HEAD), then publish it:\n\n  %s\n", r.Clone, r.Push(remote(ctx, o.repo), o.branch))
 	}
