@@ -14,9 +14,9 @@ import (
 
 // Region is one node's part of a kind: a slot for each of its shards.
 type Region struct {
-	node  *Node
-	name  string
-	ports KindPorts
+	node    *Node
+	name    string
+	ports   KindPorts
 	layouts atomic.Pointer[layoutSet]
 
 	changing sync.Mutex  // Held while the layouts, or the settings of the cells, change.

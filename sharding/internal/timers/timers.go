@@ -95,7 +95,7 @@ func Has(j *runtime.Job, name string) (has bool) {
 // entity. It does nothing when the entity is stopping.
 func change(j *runtime.Job, change func(*instance)) {
 	e := j.Entity()
-	j.Slot().Do(func(c *cell.Cell) {
+	j.Slot().Do(func(*cell.Cell) {
 		if !e.Live() {
 			return
 		}
