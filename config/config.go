@@ -4,6 +4,7 @@
 package config
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -88,7 +89,7 @@ func (l Loader) Load(paths ...string) (*File, error) {
 		named[i] = source{name: path, path: abs}
 	}
 	clone := Loader{Environ: slices.Clone(l.Environ), Formats: slices.Clone(l.Formats), Providers: slices.Clone(l.Providers)}
-	return complete((&origin{clone, named, readers}).load())
+	return complete((&origin{clone, named, readers}).load(context.Background()))
 }
 
 // origin is what a File was read from, in the order in which it is merged.
@@ -108,7 +109,7 @@ func complete(f *File, err error) (*File, error) {
 
 // load reads all of it. With an error it returns a File without content, which knows the
 // examined files.
-func (s *origin) load() (*File, error) {
+func (s *origin) load(ctx context.Context) (*File, error) {
 	f := &File{from: s}
 	if len(s.files)+len(s.readers) == 0 {
 		return f, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
@@ -119,7 +120,7 @@ func (s *origin) load() (*File, error) {
 	}
 	f.written = sumOf(r.docs, r.faults)
 	for _, l := range s.readers {
-		doc, faults := l.read(readTimeout)
+		doc, faults := l.read(ctx, readTimeout)
 		if r.faults = append(r.faults, faults...); len(faults) == 0 {
 			r.docs = append(r.docs, doc)
 		}
@@ -140,7 +141,7 @@ func (f *File) Reload() (*File, error) {
 	if f.from == nil {
 		return nil, Errors{{Reason: "no configuration file was given", Err: ErrRead}}
 	}
-	return complete(f.from.load())
+	return complete(f.from.load(context.Background()))
 }
 
 // Parse reads one document that is not in a file, under the given name, which

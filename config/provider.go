@@ -4,6 +4,7 @@
 package config
 
 import (
+	"context"
 	"encoding"
 	"errors"
 	"fmt"
@@ -74,8 +75,8 @@ type answer struct {
 	faults Errors
 }
 
-// read asks the provider.
-func (l *providerReader) read(timeout time.Duration) (document, Errors) {
+// read asks the provider, and waits for its answer until the context ends.
+func (l *providerReader) read(ctx context.Context, timeout time.Duration) (document, Errors) {
 	if !l.begin() {
 		return document{}, l.unread("has not answered the question before yet")
 	}
@@ -92,6 +93,8 @@ func (l *providerReader) read(timeout time.Duration) (document, Errors) {
 		return a.doc, a.faults
 	case <-limit.C:
 		return document{}, l.unread(fmt.Sprintf("did not answer within %v", timeout))
+	case <-ctx.Done():
+		return document{}, l.unread("is not waited for any more")
 	}
 }
 

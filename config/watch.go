@@ -186,7 +186,10 @@ func (w *Watcher) look(ctx context.Context, changed <-chan fsnotify.Event) {
 	settled := false
 	var before [sha256.Size]byte
 	for ctx.Err() == nil {
-		file, err := w.file.from.load()
+		file, err := w.file.from.load(ctx)
+		if ctx.Err() != nil {
+			return // What came of it may be the end alone.
+		}
 		found := digest(file, err)
 		w.follow(file.files)
 		switch {

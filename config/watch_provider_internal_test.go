@@ -17,6 +17,7 @@ import (
 type counting struct {
 	value   atomic.Int64
 	gone    atomic.Bool
+	stands  atomic.Pointer[chan struct{}] // Read returns when it is closed.
 	report  func(any, error)
 	watched error // What Watch returns.
 	ended   bool
@@ -24,6 +25,9 @@ type counting struct {
 
 func (*counting) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported }
 func (c *counting) Read() (map[string]any, error) {
+	if stands := c.stands.Load(); stands != nil {
+		<-*stands
+	}
 	if c.gone.Load() {
 		return nil, errors.New("gone")
 	}
@@ -117,6 +121,24 @@ func TestAProviderThatCannotBeWatched(t *testing.T) {
 		require.EqualValues(t, 1, got[0].n)
 		require.NoError(t, w.Close())
 		require.False(t, c.ended, "what was not begun is not ended")
+	})
+}
+
+// A watcher is closed at once, also while a provider owes an answer.
+func TestAWatcherIsClosedWhileAProviderIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counting{}
+		w, reports := watchProvider(t, c)
+		stands := make(chan struct{})
+		c.stands.Store(&stands)
+		c.rise()
+		<-time.After(time.Second)
+		began := time.Now()
+		require.NoError(t, w.Close())
+		require.Zero(t, time.Since(began))
+		require.Empty(t, reports())
+		close(stands)
+		synctest.Wait()
 	})
 }
 
