@@ -10,13 +10,10 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/basicflag"
 	"github.com/knadh/koanf/providers/confmap"
-	"github.com/knadh/koanf/providers/consul/v2"
 	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/etcd/v2"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/providers/fs"
 	"github.com/knadh/koanf/providers/posflag"
@@ -27,7 +24,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quorate/quorate/cluster"
-	"github.com/quorate/quorate/config"
 )
 
 // base is what the examples lay their settings over. A program would name its file.
@@ -138,33 +134,8 @@ func Example_koanf() {
 	// koanf: shop: unknown section
 }
 
-// Keys of etcd: bank/node/roles and bank/sharding/mailbox-size.
-func Example_etcd() {
-	server := etcdWith(map[string]string{"bank/node/roles": "backend,eu", "bank/sharding/mailbox-size": "500"})
-	defer server.stop()
-	keys, err := etcd.Provider(etcd.Config{Endpoints: []string{server.address}, DialTimeout: 5 * time.Second, Prefix: true, Key: "bank/"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	show(base(), cluster.WithProvider("etcd", config.Flat(keys, "bank/", "/"), nil))
-	// Output: bank [backend eu] 1s 500
-}
-
-// A file under one key of Consul.
-func Example_consul() {
-	server := consulWith("bank/cluster.yaml", "node: {roles: [backend]}\n")
-	defer server.Close()
-	key, err := consul.Provider(consul.Config{Key: "bank/cluster.yaml", Cfg: &api.Config{Address: server.URL}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	show(base(), cluster.WithProvider("consul", config.Document(key, "bank/cluster.yaml"), yaml.Parser()))
-	// Output: bank [backend] 1s 1000
-}
-
-// A file in a bucket.
+// A file in a bucket. Stores of keys, such as etcd and Consul, need config.Flat or config.Document, see
+// docs/configuration.md.
 func Example_s3() {
 	server := s3With("/bank/cluster.yaml", "node: {roles: [backend]}\n")
 	defer server.Close()

@@ -3,6 +3,11 @@ module github.com/quorate/quorate/internal/etcdtest
 go 1.26.0
 
 require (
+	github.com/hashicorp/consul/api v1.19.1
+	github.com/knadh/koanf/parsers/yaml v1.1.1
+	github.com/knadh/koanf/providers/consul/v2 v2.0.0
+	github.com/knadh/koanf/providers/etcd/v2 v2.0.0
+	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/quorate/quorate/discovery/etcd v0.0.0
 	github.com/quorate/quorate/downing v0.0.0
@@ -13,6 +18,29 @@ require (
 	github.com/stretchr/testify v1.12.1
 	go.etcd.io/etcd/client/v3 v3.7.2
 	go.etcd.io/etcd/server/v3 v3.7.2
+)
+
+require (
+	github.com/armon/go-metrics v0.4.1 // indirect
+	github.com/fatih/color v1.14.1 // indirect
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/go-viper/mapstructure/v2 v2.4.0 // indirect
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
+	github.com/hashicorp/go-hclog v1.4.0 // indirect
+	github.com/hashicorp/go-immutable-radix v1.3.1 // indirect
+	github.com/hashicorp/go-rootcerts v1.0.2 // indirect
+	github.com/hashicorp/golang-lru v0.5.4 // indirect
+	github.com/hashicorp/serf v0.10.1 // indirect
+	github.com/knadh/koanf/maps v0.1.2 // indirect
+	github.com/knadh/koanf/providers/confmap v1.0.1 // indirect
+	github.com/knadh/koanf/providers/env/v2 v2.0.2 // indirect
+	github.com/knadh/koanf/v2 v2.4.1 // indirect
+	github.com/mattn/go-colorable v0.1.13 // indirect
+	github.com/mattn/go-isatty v0.0.17 // indirect
+	github.com/mitchellh/copystructure v1.2.0 // indirect
+	github.com/mitchellh/go-homedir v1.1.0 // indirect
+	github.com/mitchellh/mapstructure v1.5.0 // indirect
+	github.com/mitchellh/reflectwalk v1.0.2 // indirect
 )
 
 require (
@@ -88,6 +116,7 @@ require (
 
 replace (
 	github.com/quorate/quorate/allocation => ../../allocation
+	github.com/quorate/quorate/config => ../../config
 	github.com/quorate/quorate/config/field => ../../config/field
 	github.com/quorate/quorate/discovery => ../../discovery
 	github.com/quorate/quorate/discovery/etcd => ../../discovery/etcd
