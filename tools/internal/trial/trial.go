@@ -159,13 +159,35 @@ func (t *trial) check(name string, run func() (string, error)) {
 	c := Check{Name: name, OK: err == nil, Seconds: time.Since(began).Seconds(), Text: text}
 	if err != nil {
 		c.Text, c.Repeat = oneLine(err), "--only "+name
-		lines, all := t.Printed.Lines()
+		lines, all := t.printed()
 		c.Log = lines[max(0, len(lines)-(all-before)):] // Those of this check.
 		if seeded := (*seedError)(nil); errors.As(err, &seeded) {
 			c.Repeat += fmt.Sprintf(" --seed %d %s", seeded.seed, seeded.flags)
 		}
 	}
 	t.add(c)
+}
+
+// What a plugin prints comes by another way than its answers, and may come after them: it has come when quietRounds
+// rounds have passed without a line.
+const (
+	quietRound  = 10 * time.Millisecond
+	quietRounds = 10
+	maxRounds   = 100
+)
+
+// printed returns what the plugin has printed until now, and the number of all its lines.
+func (t *trial) printed() (lines []string, all int) {
+	lines, all = t.Printed.Lines()
+	for round, quiet := 0, 0; round < maxRounds && quiet < quietRounds; round++ {
+		<-time.After(quietRound)
+		before := all
+		lines, all = t.Printed.Lines()
+		if quiet++; all != before {
+			quiet = 0
+		}
+	}
+	return lines, all
 }
 
 // add reports a check.
