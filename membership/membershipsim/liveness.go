@@ -70,7 +70,7 @@ type Liveness struct {
 	standing map[gossip.NodeID]machine.Instant
 	hosted   map[gossip.NodeID]time.Duration // World time at which a node could last host, while that is checked.
 	died     map[gossip.NodeID]time.Duration
-	since    map[pair]time.Duration       // World time since which the first node holds the second as a member that it cannot hear.
+	since    map[pair]time.Duration       // Since when the first node holds the second as a member that it cannot hear.
 	marked   map[nodePair][]time.Duration // World times of the marks that nodes made of others.
 	ends     map[gossip.Address]int
 	steady   time.Duration // World time of the change after which ends are counted.

@@ -67,7 +67,7 @@ type Timing struct {
 	Gather  time.Duration // For how long the leader waits for those of Next that are reachable.
 	Sweep   time.Duration // The interval of sweeps.
 	Expire  time.Duration // The interval of looking for idle keys.
-	Patient time.Duration // How long a pass may stand still, and a first ballot. Each further ballot may twice as long, up to Store.
+	Patient time.Duration // How long a pass, or a first ballot, may stand still; each further ballot twice as long, up to Store.
 	Store   time.Duration // How long one write of the store may take.
 }
 

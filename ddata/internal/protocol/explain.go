@@ -49,7 +49,7 @@ type GroupStatus struct {
 	Refused  string        // Why this replica cannot take part.
 	Disputed string        // Which nodes claim to be the same replica, "" for none.
 	Apart    string        // Why this node's replica does not count for now, "" if it does.
-	Unsure   time.Duration // For how long this node's replica may have lacked what it had acknowledged, 0 if it does not.
+	Unsure   time.Duration // How long this node's replica may have lacked what it had acknowledged; 0: it does not.
 	Self     ReplicaID     // 0 if this node holds no data of the group.
 	Caught   bool          // This node's replica lacks nothing.
 	Sources  []ReplicaID   // The replicas from which this node's replica takes in what it lacks.

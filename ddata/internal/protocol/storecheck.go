@@ -76,7 +76,7 @@ type storeCheck struct {
 	// two majorities need not have a store in common.
 	refused map[gossip.NodeID]claim
 
-	copies map[ReplicaID]copyTaken       // The replicas whose copies were taken in while this one is unsure, in this generation.
+	copies map[ReplicaID]copyTaken       // Whose copies were taken in while this replica is unsure, in this generation.
 	gone   map[ReplicaID]machine.Instant // Since when replicas of the register are those of no member.
 }
 

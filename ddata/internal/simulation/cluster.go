@@ -91,7 +91,7 @@ type Cluster struct {
 	copied        *copiedNodes
 	standings     standings
 	wentOn        map[generationID]bool // The generations that [checkedMachine.checkWithoutMajority] has looked at.
-	restored      gossip.Address        // The address of a disk that was put back, as long as no node has recognised that.
+	restored      gossip.Address        // Of a disk that was put back, until a node recognises that.
 	bareMajority  bool                  // Writes are held by no more than a majority, see WriteBehind.
 	failing       time.Duration         // Until when writes may be lost, since too many have crashed together.
 }

@@ -32,7 +32,7 @@ func Copied(seed uint64, nodes int, set ...func(*world.Options)) (*Cluster, erro
 // copiedNode is a node that was started with a copy of the disk of another one; zero: there is none.
 type copiedNode struct {
 	first gossip.NodeID  // The member whose disk was copied.
-	at    gossip.Address // Where the copy runs. // Where the copy runs. // Where the copy runs.
+	at    gossip.Address // Where the copy runs.
 	disk  diskSnapshot
 
 	refused bool // A node has noticed that two members claim one replica.

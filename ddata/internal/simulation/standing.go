@@ -17,7 +17,7 @@ import (
 // removed is not told any more, and is removed when its standing has ended by any clock.
 type standings struct {
 	until  map[gossip.NodeID]machine.Instant // By the clock of the node.
-	doomed map[gossip.NodeID]bool            // The members that are to be removed. // The members that are to be removed.            // The members that are to be removed.
+	doomed map[gossip.NodeID]bool            // The members that are to be removed.
 }
 
 const (

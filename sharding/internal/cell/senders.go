@@ -34,7 +34,7 @@ type Fault uint8
 const (
 	FaultNone   Fault = iota // The frame is not refused.
 	FaultOrigin              // A message whose origin did not send it, nor a member that passes it on.
-	FaultHome                // An [protocol.Ack], [protocol.Nack] or [protocol.Flow] of a node that is not the home of the shard.
+	FaultHome                // An ack, a nack or a flow of a node that is not the home of the shard.
 	FaultReply               // A [protocol.Reply] of a node to which no message with its number went.
 
 	faultCount

@@ -141,7 +141,7 @@ type Outbox struct {
 	Kept    []Entities               // The store has these; with [Config.First] only.
 	Unkept  []Entities               // The store did not take these in time; who gives them up says GiveUp. With First only.
 	Flushed []protocol.ShardID       // Everything of these is written.
-	Ask     []protocol.ExportRequest // For the machine with the first shard of the present layout. No answer is no fault: it is asked again.
+	Ask     []protocol.ExportRequest // For the machine with the first shard of the present layout. Without an answer they are repeated.
 	Answer  []Answer
 	Over    []uint16 // Nothing is left of what was before these layouts.
 }
