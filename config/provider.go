@@ -32,12 +32,13 @@ const readTimeout = 10 * time.Second
 // know nothing but text. All other values must have the type of their setting. Lists may be of any type, and what is a
 // [time.Duration] or can write itself as text counts as text. A provider without any setting is an empty layer.
 type Provider struct {
-	// Name stands in faults where the path of a file stands. It is not empty, and no other provider of the loader has it.
+	// Name stands in faults where the path of a file stands. It is not empty, and no other provider of the loader
+	// has it.
 	Name string
 
 	// Source has groups as maps; see [Flat] and [Document] for stores of keys. It is asked when the settings are
 	// loaded or reloaded, from one goroutine at a time. It has ten seconds for an answer, and is asked no further
-	// question before it has answered.
+	// question before it has answered. What it gives must not change afterwards.
 	Source koanf.Provider
 
 	// Parser reads the bytes that Source gives. Nil: Source gives the settings as maps.
