@@ -229,12 +229,12 @@ func TestTheContainerReadsTheFileOfTheMap(t *testing.T) {
 func TestFaultsOfConfigurationsAreFound(t *testing.T) {
 	all := build(t, "statefulset")
 	for want, f := range map[string][2]string{
-		"unknown key":                  {"leave-timeout", "leave-timout"},
-		"transport.tls":                {"tls.crt", "tls.pem"},
-		"is not a duration":            {"exit-timeout: 5s", "exit-timeout: soon"},
-		"management":                   {"127.0.0.1:8080", "0.0.0.0:8080"},
-		"is not part of this":          {"", ""},
-		"must be certificate, key and": {", authorities: ", ", revocations: "},
+		"unknown key":          {"leave-timeout", "leave-timout"},
+		"transport.tls":        {"tls.crt", "tls.pem"},
+		"is not a duration":    {"exit-timeout: 5s", "exit-timeout: soon"},
+		"management":           {"127.0.0.1:8080", "0.0.0.0:8080"},
+		"is not part of this":  {"", ""},
+		"must be set together": {", authorities: ", ", revocations: "},
 	} {
 		out, err := checked(t, all, nodes(t, all), func(text string) string { return strings.Replace(text, f[0], f[1], 1) })
 		if f[0] == "" {
