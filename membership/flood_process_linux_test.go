@@ -129,7 +129,7 @@ func (s *stranger) flood(to gossip.NodeID, rounds int, payloads [][]byte) {
 	for round := range rounds {
 		for i := range payloads {
 			payload := payloads[(i+round)%len(payloads)]
-			frame := strangertest.Frame(s.t, 1, protocol.Service, payload)
+			frame := strangertest.Frame(1, protocol.Service, payload)
 			s.ID.UID += 1000 // Each time as somebody else.
 			stream, end, err := s.Greet(s.t.Context(), to)
 			if err == nil {

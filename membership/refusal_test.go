@@ -55,7 +55,7 @@ func (s *stranger) open(to gossip.NodeID) rpc.ClientStream {
 // say sends messages of membership in the frame with a number.
 func (s *stranger) say(stream rpc.ClientStream, number uint64, payloads ...[]byte) {
 	s.t.Helper()
-	require.NoError(s.t, stream.SendMsg(strangertest.Frame(s.t, number, protocol.Service, payloads...)))
+	require.NoError(s.t, stream.SendMsg(strangertest.Frame(number, protocol.Service, payloads...)))
 }
 
 func encoded(t *testing.T, message any) []byte {
@@ -76,7 +76,7 @@ func TestARefusalInAnotherNameEndsNobody(t *testing.T) {
 	defer func() { _ = n.Close() }()
 	require.NoError(t, n.AwaitUp(t.Context()))
 	self := n.Self()
-	s := newStranger(t, func() []byte { return strangertest.Blocked(t, self, "you are removed") })
+	s := newStranger(t, func() []byte { return strangertest.Blocked(self, "you are removed") })
 	heard := make(chan transport.Refused, 8)
 	n.Notices(func(notice transport.Notice) {
 		if r, ok := notice.(transport.Refused); ok && !r.Inbound {

@@ -16,14 +16,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rpc "google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
-	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/transport/internal/wire"
 	"github.com/quorate/quorate/transport/transporttest"
 	"github.com/quorate/quorate/transport/transporttest/strangertest"
 )
@@ -36,18 +35,18 @@ import (
 var hostile = strangertest.Stranger{ID: gossip.NodeID{Address: gossip.Address{Host: "127.0.0.9", Port: 9}, UID: 9}, Cluster: "bank"}
 
 // untilEnd reads answers until the stream ends, and returns the refusal.
-func untilEnd(t *testing.T, s strangertest.Stream) *pb.Refusal {
+func untilEnd(t *testing.T, s strangertest.Stream) *transport.RefusedError {
 	t.Helper()
-	var refusal *pb.Refusal
+	var refusal *transport.RefusedError
 	for {
 		var b []byte
 		if err := s.RecvMsg(&b); err != nil {
 			return refusal
 		}
-		var m pb.Downstream
-		require.NoError(t, proto.Unmarshal(b, &m))
-		if m.GetRefusal() != nil {
-			refusal = m.GetRefusal()
+		answer, err := wire.ParseDownstream(b)
+		require.NoError(t, err)
+		if answer.Refusal != nil {
+			refusal = answer.Refusal
 		}
 	}
 }
@@ -74,11 +73,11 @@ func strange(t *testing.T, f func(t *testing.T, open func(gossip.Address) strang
 func sayNothingThatHasAMeaning(t *testing.T, open func(gossip.Address) strangertest.Stream) {
 	t.Helper()
 	number := func(n uint64, payload string) []byte {
-		return strangertest.Bytes(t, &pb.Upstream{Number: n, Envelopes: []*pb.Envelope{{Service: 7, Payload: []byte("12345678" + payload)}}})
+		return strangertest.Frame(n, 7, []byte("12345678"+payload))
 	}
 	n := newNetwork(false)
 	b := transporttest.Start(t, n, transporttest.Spec{UID: 2}, nil)
-	hello := strangertest.Bytes(t, hostile.Hello(b.Self()))
+	hello := strangertest.Bytes(hostile.Hello(b.Self()))
 	tests := map[string][][]byte{
 		"an empty first message":    {{}},
 		"a frame first":             {number(1, "")},
@@ -112,8 +111,8 @@ func sayNothingThatHasAMeaning(t *testing.T, open func(gossip.Address) strangert
 		_, streamed := s.(rpc.ClientStream)
 		if !streamed || len(messages[len(messages)-1]) < transporttest.Config().MaxFrameBytes { // gRPC itself ends the stream of a larger one.
 			require.NotNil(t, refusal, name)
-			require.Equal(t, pb.Reason_REASON_MALFORMED, refusal.GetReason(), name)
-			require.NotEmpty(t, refusal.GetDetail(), name)
+			require.Equal(t, transport.ReasonMalformed, refusal.Reason, name)
+			require.NotEmpty(t, refusal.Detail, name)
 		}
 		b.Until(t, name+" is counted", func() bool {
 			return b.Counters().RefusedInbound[transport.ReasonMalformed] == counted
@@ -134,7 +133,7 @@ func TestCompressionIsNotAccepted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 	s := strangertest.Open(t, b.Self().Address, rpc.UseCompressor("identity"))
-	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(b.Self()))))
+	require.NoError(t, s.SendMsg(strangertest.Bytes(hostile.Hello(b.Self()))))
 	require.NoError(t, s.CloseSend())
 	require.Nil(t, untilEnd(t, s))
 }
@@ -174,8 +173,8 @@ func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	open := func(i int) (strangertest.Stream, error) {
 		s := opener(b.Self().Address)
 		hello := hostile.Hello(b.Self())
-		hello.Hello.From.Uid += uint64(i)
-		if err := s.SendMsg(strangertest.Bytes(t, hello)); err != nil {
+		hello.From.UID += gossip.UID(i)
+		if err := s.SendMsg(strangertest.Bytes(hello)); err != nil {
 			return s, err
 		}
 		var answer []byte
@@ -199,7 +198,7 @@ func fillUp(t *testing.T, opener func(gossip.Address) strangertest.Stream) {
 	require.Contains(t, refused.Err.Detail, "transport.host-connections")
 	require.Equal(t, uint64(1), b.Counters().RefusedInbound[transport.ReasonConnections])
 	require.NoError(t, streams[0].SendMsg([]byte{0xff})) // These bytes end the connection of the stream.
-	untilEnd(t, streams[0])
+	_ = untilEnd(t, streams[0])
 	patience.Eventually(t, func() bool {
 		conn, err := net.Dial("tcp", b.Self().Address.String())
 		require.NoError(t, err)
@@ -276,9 +275,9 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	for i := range 100 {
 		s := strangertest.Open(t, to)
 		hello := hostile.Hello(b.Self())
-		hello.Hello.From.Uid += uint64(i)
+		hello.From.UID += gossip.UID(i)
 		var answer []byte
-		if s.SendMsg(strangertest.Bytes(t, hello)) == nil && s.RecvMsg(&answer) == nil {
+		if s.SendMsg(strangertest.Bytes(hello)) == nil && s.RecvMsg(&answer) == nil {
 			served++
 		}
 	}
@@ -321,7 +320,7 @@ func TestDescriptorsThatRunOutAreNoticed(t *testing.T) {
 		require.ErrorIs(t, patience.Receive(t, heard, "a notice of it").Err, syscall.EMFILE)
 	}
 	s := strangertest.Open(t, address)
-	require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(tr.Self()))))
+	require.NoError(t, s.SendMsg(strangertest.Bytes(hostile.Hello(tr.Self()))))
 	var answer []byte
 	require.NoError(t, s.RecvMsg(&answer), "it goes on")
 	require.Equal(t, uint64(2), tr.Counters().NotAccepted)

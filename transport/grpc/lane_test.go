@@ -15,14 +15,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/grpc"
-	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 	"github.com/quorate/quorate/transport/internal/tcp"
 	"github.com/quorate/quorate/transport/internal/wire"
 	"github.com/quorate/quorate/transport/mutual/mutualtest"
@@ -134,8 +132,7 @@ func TestAServerOfGRPCAloneIsSpokenToOverGRPC(t *testing.T) {
 	require.NoError(t, err)
 	older := gossip.NodeID{Address: address, UID: 2}
 	strangertest.Answer(t, l, func() []byte {
-		welcome, err := wire.AppendWelcome(nil, wire.Welcome{Node: older, Protocol: 1, Known: true})
-		require.NoError(t, err)
+		welcome := wire.AppendWelcome(nil, wire.Welcome{Node: older, Protocol: 1, Known: true})
 		return welcome
 	})
 	a := startWith(t, newNetwork(false), transport.LaneTCP, transporttest.Spec{})
@@ -168,7 +165,7 @@ func stillServes(t *testing.T, n *network, b *transporttest.Node) {
 func TestOpenersThatSayTooLittleAreClosedInTime(t *testing.T) {
 	const limit = time.Second
 	hello := func(b *transporttest.Node) []byte {
-		m := strangertest.Bytes(t, hostile.Hello(b.Self()))
+		m := strangertest.Bytes(hostile.Hello(b.Self()))
 		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(m))), m...)
 	}
 	for name, c := range map[string]struct {
@@ -340,17 +337,17 @@ func TestWhatComesAfterTheEndIsNotHandled(t *testing.T) {
 	n := newNetwork(false)
 	b := transporttest.Start(t, n, transporttest.Spec{UID: 2, Config: cfg}, nil)
 	hello := hostile.Hello(b.Self())
-	hello.Hello.Lane = uint32(machine.LaneMessage)
+	hello.Lane = machine.LaneMessage
 	for round := range 2 {
-		hello.Hello.Session++
+		hello.Session++
 		s := strangertest.OpenLane(t, b.Self().Address)
-		require.NoError(t, s.SendMsg(strangertest.Bytes(t, hello)))
+		require.NoError(t, s.SendMsg(strangertest.Bytes(hello)))
 		var answer []byte
 		require.NoError(t, s.RecvMsg(&answer))
 		b.Until(t, "it is accepted", func() bool { return b.Counters().Accepts == uint64(round+1) })
 		require.NoError(t, s.SendMsg([]byte{0xff}), "the session ends here")
 		number := uint64(1)
-		for s.SendMsg(strangertest.Frame(t, number, transporttest.Service, make([]byte, 32<<10))) == nil {
+		for s.SendMsg(strangertest.Frame(number, transporttest.Service, make([]byte, 32<<10))) == nil {
 			number++
 		}
 		require.Equal(t, uint64(round+1), b.Counters().RefusedInbound[transport.ReasonMalformed])
@@ -366,20 +363,20 @@ func TestAHalfClosedConnectionEnds(t *testing.T) {
 	cfg.HostConnections = 1
 	b := transporttest.Start(t, newNetwork(false), transporttest.Spec{UID: 2, Config: cfg}, nil)
 	hello := hostile.Hello(b.Self())
-	hello.Hello.Lane = uint32(machine.LaneMessage)
+	hello.Lane = machine.LaneMessage
 	for round := range uint64(3) {
 		conn, err := net.Dial("tcp", b.Self().Address.String())
 		require.NoError(t, err)
 		s := strangertest.ExchangePreface(t, conn)
-		hello.Hello.Resumed = round > 0
-		require.NoError(t, s.SendMsg(strangertest.Bytes(t, hello)))
+		hello.Resumed = round > 0
+		require.NoError(t, s.SendMsg(strangertest.Bytes(hello)))
 		var answer []byte
 		require.NoError(t, s.RecvMsg(&answer))
-		var welcome pb.Downstream
-		require.NoError(t, proto.Unmarshal(answer, &welcome))
-		require.Equal(t, round, welcome.GetWelcome().GetAcknowledged())
+		welcome, err := wire.ParseDownstream(answer)
+		require.NoError(t, err)
+		require.Equal(t, round, welcome.Welcome.Acknowledged)
 		payload := transporttest.Number(int(round))(nil)
-		require.NoError(t, s.SendMsg(strangertest.Frame(t, round+1, transporttest.Service, payload)))
+		require.NoError(t, s.SendMsg(strangertest.Frame(round+1, transporttest.Service, payload)))
 		b.UntilReceived(t, int(round+1))
 		half, ok := conn.(*net.TCPConn)
 		require.True(t, ok)
@@ -400,7 +397,7 @@ func TestCloseWaitsForNobodyWhoStays(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()
 		s := strangertest.ExchangePreface(t, conn)
-		require.NoError(t, s.SendMsg(strangertest.Bytes(t, hostile.Hello(b.Self()))))
+		require.NoError(t, s.SendMsg(strangertest.Bytes(hostile.Hello(b.Self()))))
 		var answer []byte
 		require.NoError(t, s.RecvMsg(&answer))
 		b.Until(t, "it is accepted", func() bool { return b.Counters().Accepts == 1 })

@@ -55,11 +55,10 @@ func TestAnAnswerGoesWithTheReceipt(t *testing.T) {
 					require.Equal(t, byte(42), <-b.got)
 				}
 				there := a.accept("real")
-				hello, err := wire.AppendHello(nil, wire.Hello{
+				hello := wire.AppendHello(nil, wire.Hello{
 					Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: b.Self(), To: a.Self(),
 					Lane: control, Session: 1, Token: tokenOf("real"), Answers: test.takes,
 				})
-				require.NoError(t, err)
 				there.out <- hello
 				require.NotNil(t, there.answer(t).Welcome)
 				frame, _ := wire.AppendEnvelope(wire.Begin(nil), 1, encode)
@@ -156,8 +155,7 @@ func TestNothingIsSaidToWhoDoesNotHear(t *testing.T) {
 	for name, hears := range map[string]bool{"a version before": false, "one that hears": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				welcome, err := wire.AppendWelcome(nil, wire.Welcome{Node: at(2, 2), Protocol: 1, Known: true, Answers: hears})
-				require.NoError(t, err)
+				welcome := wire.AppendWelcome(nil, wire.Welcome{Node: at(2, 2), Protocol: 1, Known: true, Answers: hears})
 				receipt, _ := wire.AppendReceipt(nil, 1, nil)
 				e, _ := deceived[transport.PeerDown](t, [][]byte{welcome, wire.AppendAnswer(receipt, 1, []byte{7})})
 				heard := make(chan byte, 1)
@@ -218,11 +216,10 @@ func TestEachFrameIsAcknowledgedInTime(t *testing.T) {
 		a := newAcceptorAt(t, at(1, 1), x)
 		defer a.close()
 		there := a.accept("real")
-		hello, err := wire.AppendHello(nil, wire.Hello{
+		hello := wire.AppendHello(nil, wire.Hello{
 			Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: a.Self(),
 			Lane: machine.LaneControl, Session: 1, Token: tokenOf("real"),
 		})
-		require.NoError(t, err)
 		there.out <- hello
 		require.NotNil(t, there.answer(t).Welcome)
 		random := rand.New(rand.NewPCG(1, 2))

@@ -44,10 +44,7 @@ func (e *Endpoint) hello(to gossip.NodeID, k transport.LaneClass) wire.Hello {
 // sent it.
 func (e *Endpoint) exchange(pipe Pipe, to gossip.Address, h wire.Hello) (*wire.Welcome, error) {
 	b := e.pool.Get()
-	var err error
-	if b.B, err = wire.AppendHello(b.B, h); err != nil {
-		return nil, fmt.Errorf("transport: encode the handshake: %w", err)
-	}
+	b.B = wire.AppendHello(b.B, h)
 	// Recv fails when Send has failed, and may return a refusal that tells more.
 	_ = pipe.Send(b)
 	var in Incoming

@@ -150,8 +150,8 @@ func (a *accepted) refuse(r *transport.RefusedError) {
 	default:
 	}
 	b := a.e.pool.Get()
-	var err error
-	if b.B, err = wire.AppendRefusal(b.B, a.e.id.Node, r); err == nil && a.final.CompareAndSwap(nil, b) {
+	b.B = wire.AppendRefusal(b.B, a.e.id.Node, r)
+	if a.final.CompareAndSwap(nil, b) {
 		a.e.refuseCaller(&a.caller, r)
 	}
 	a.stop()
@@ -365,10 +365,7 @@ func (a *accepted) late() {
 
 func (a *accepted) answer(w wire.Welcome) bool {
 	b := a.e.pool.Get()
-	var err error
-	if b.B, err = wire.AppendWelcome(b.B, w); err != nil {
-		return false
-	}
+	b.B = wire.AppendWelcome(b.B, w)
 	select {
 	case a.welcome <- b:
 		return true

@@ -124,11 +124,10 @@ func tokenOf(owner string) wire.Token {
 func (a *acceptor) hello(owner string, from gossip.NodeID, number uint64, resumed bool) (*half, wire.Downstream) {
 	a.t.Helper()
 	there := a.accept(owner)
-	hello, err := wire.AppendHello(nil, wire.Hello{
+	hello := wire.AppendHello(nil, wire.Hello{
 		Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: from, To: a.Self(),
 		Lane: machine.LaneControl, Session: number, Resumed: resumed, Token: tokenOf(owner),
 	})
-	require.NoError(a.t, err)
 	there.out <- hello
 	return there, there.answer(a.t)
 }
@@ -296,11 +295,10 @@ func TestASecondHandshakeIsOfTheSameProcess(t *testing.T) {
 		there, d := a.hello("real", at(2, 2), 1, true)
 		require.NotNil(t, d.Welcome)
 		require.False(t, d.Welcome.Known, "it may begin another session")
-		hello, err := wire.AppendHello(nil, wire.Hello{
+		hello := wire.AppendHello(nil, wire.Hello{
 			Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: a.Self(),
 			Lane: machine.LaneControl, Session: 2, Token: tokenOf("other"),
 		})
-		require.NoError(t, err)
 		there.out <- hello
 		d = there.answer(t)
 		require.NotNil(t, d.Refusal)
@@ -357,11 +355,10 @@ func TestANodeIsAskedOneQuestionAtATime(t *testing.T) {
 		for range 9 {
 			others.Go(func() { // Waited for below.
 				there := a.accept("impostor")
-				hello, err := wire.AppendHello(nil, wire.Hello{
+				hello := wire.AppendHello(nil, wire.Hello{
 					Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: at(2, 2), To: a.Self(),
 					Lane: machine.LaneControl, Session: 2, Token: tokenOf("impostor"),
 				})
-				require.NoError(t, err)
 				there.out <- hello
 				var in session.Incoming
 				for there.Recv(&in) == nil {
@@ -417,11 +414,10 @@ func TestATokenIsForOnePeer(t *testing.T) {
 			{at(1, 1), wire.Token{}, false},
 		} {
 			asking := node.accept("somebody")
-			hello, err := wire.AppendHello(nil, wire.Hello{
+			hello := wire.AppendHello(nil, wire.Hello{
 				Cluster: "bank", Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, From: c.by, To: node.Self(),
 				Lane: machine.LaneControl, Asked: c.token,
 			})
-			require.NoError(t, err)
 			asking.out <- hello
 			require.Equal(t, c.own, asking.answer(t).Welcome.Own, "%v", c)
 			asking.Close()
@@ -451,8 +447,7 @@ func TestWhoIsBehindGoesAboveTheNumberThatIsKnown(t *testing.T) {
 			h, err := wire.ParseHello(in.Bytes)
 			require.NoError(t, err)
 			numbers = append(numbers, h.Session)
-			refusal, err := wire.AppendRefusal(nil, at(1, 1), &transport.RefusedError{Reason: transport.ReasonStale, Session: 77, Detail: "stale"})
-			require.NoError(t, err)
+			refusal := wire.AppendRefusal(nil, at(1, 1), &transport.RefusedError{Reason: transport.ReasonStale, Session: 77, Detail: "stale"})
 			there.out <- refusal
 		}
 		require.Equal(t, []uint64{1, 78}, numbers)

@@ -5,7 +5,6 @@ package wire_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,19 +12,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/quorate/quorate/gossip"
+	"github.com/quorate/quorate/machine/wire/wiretest"
 	"github.com/quorate/quorate/membership/internal/protocol"
 )
+
+// document is membership.proto.
+var document = wiretest.NewDocument("quorate.membership.v1", "../proto/descriptor.binpb")
 
 // The .proto file says what the tables do: each field that a table writes is in the document with its number and type,
 // each field of the document is written, and protobuf writes what it has read as the tables do.
 func TestTheDocumentDescribesTheBytes(t *testing.T) {
-	written := map[protoreflect.FullName]bool{}
+	described := map[string]*dynamicpb.Message{}
 	all := messages()
 	all["a delta with all of a config and the registers"] = protocol.GossipDelta{Delta: gossip.Delta{
 		Config: &gossip.Voters{
@@ -36,45 +37,10 @@ func TestTheDocumentDescribesTheBytes(t *testing.T) {
 	for name, message := range all {
 		b := encode(t, message)
 		m := parsed(t, b)
-		note(t, name, m, written)
+		described[name] = m.Message.(*dynamicpb.Message)
 		require.Equal(t, b, m.bytes(t), name)
 	}
-	var missing []protoreflect.FullName
-	file := made(t, nil).Descriptor().ParentFile()
-	for i := range file.Messages().Len() {
-		fields := file.Messages().Get(i).Fields()
-		for k := range fields.Len() {
-			if name := fields.Get(k).FullName(); !written[name] {
-				missing = append(missing, name)
-			}
-		}
-	}
-	require.Empty(t, missing, "no table writes these fields, or no message of the test has them")
-}
-
-// keepers are the messages in which what the document does not have is kept.
-var keepers = []protoreflect.Name{"More", "Config", "Downing"}
-
-// note notes the fields of a message and of those inside it, and fails for one that the document does not have.
-func note(t *testing.T, name string, m protoreflect.Message, written map[protoreflect.FullName]bool) {
-	t.Helper()
-	if !slices.Contains(keepers, m.Descriptor().Name()) {
-		require.Empty(t, m.GetUnknown(), "%s has a field in %s that is not in the document", name, m.Descriptor().FullName())
-	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		written[f.FullName()] = true
-		switch {
-		case f.Message() == nil:
-		case f.IsList():
-			require.Equal(t, protoreflect.Name("More"), f.Message().Name(), "lists of other messages are columns")
-			for i := range v.List().Len() {
-				note(t, name, v.List().Get(i).Message(), written)
-			}
-		default:
-			note(t, name, v.Message(), written)
-		}
-		return true
-	})
+	wiretest.RequireWritten(t, described, "More", "Config", "Downing") // These keep what the document does not have.
 }
 
 // doc is a message as the document describes it. Tests write with it what no table writes.
@@ -87,15 +53,7 @@ type fields map[string]any
 // made returns a message with some fields.
 func made(t testing.TB, f fields) doc {
 	t.Helper()
-	b, err := os.ReadFile("../proto/descriptor.binpb")
-	require.NoError(t, err)
-	var all descriptorpb.FileDescriptorSet
-	require.NoError(t, proto.Unmarshal(b, &all))
-	files, err := protodesc.NewFiles(&all)
-	require.NoError(t, err)
-	message, err := files.FindDescriptorByName("quorate.membership.v1.Message")
-	require.NoError(t, err)
-	d := doc{dynamicpb.NewMessage(message.(protoreflect.MessageDescriptor))}
+	d := doc{document.New(t, "Message")}
 	d.fill(f)
 	return d
 }
@@ -103,9 +61,7 @@ func made(t testing.TB, f fields) doc {
 // parsed returns a message that the bytes hold.
 func parsed(t testing.TB, b []byte) doc {
 	t.Helper()
-	d := made(t, nil)
-	require.NoError(t, proto.Unmarshal(b, d.Interface()))
-	return d
+	return doc{document.Parse(t, "Message", b)}
 }
 
 func (d doc) bytes(t testing.TB) []byte {

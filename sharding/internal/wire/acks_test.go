@@ -71,7 +71,7 @@ func TestAcksSurviveTheWire(t *testing.T) {
 		got, err := acksOf(t, b)
 		require.NoError(t, err)
 		require.Equal(t, all, got)
-		got, err = acksOf(t, again(t, b, described(t, "Envelope")))
+		got, err = acksOf(t, again(t, b, document.New(t, "Envelope")))
 		require.NoError(t, err)
 		require.Equal(t, all, got)
 	})

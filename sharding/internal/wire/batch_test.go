@@ -75,7 +75,7 @@ func TestBatchesSurviveTheWire(t *testing.T) {
 		require.Len(t, want, n)
 		require.LessOrEqual(t, len(b), wire.BatchBytes+64)
 		decoder := new(wire.Decoder)
-		for _, b := range [][]byte{b, again(t, b, described(t, "Envelope"))} {
+		for _, b := range [][]byte{b, again(t, b, document.New(t, "Envelope"))} {
 			if n == 0 {
 				_, err := decoder.Item(b, now)
 				require.ErrorIs(t, err, wire.ErrMalformed, "nobody sends a batch without parts")

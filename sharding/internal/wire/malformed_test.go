@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
@@ -266,7 +265,7 @@ func TestUnknownFields(t *testing.T) {
 	require.Equal(t, extra, got.(*cell.Message).Extra)
 	passed := appendItem(nil, got)
 	require.Equal(t, join(appendItem(nil, m), extra), passed)
-	require.NoError(t, proto.Unmarshal(passed, described(t, "Envelope")))
+	document.Parse(t, "Envelope", passed)
 
 	for name, m := range controls() {
 		b, err := codec.Append(nil, m)
@@ -304,7 +303,7 @@ func runWith(t testing.TB, fields ...[]byte) []byte {
 // numbers above all that an envelope has. Any other would be a field of the envelope in which the message is passed on:
 // another type, stream or number than the one in which it came.
 func TestAnItemHasNoFieldsOfAnEnvelope(t *testing.T) {
-	fields, last := described(t, "Envelope").ProtoReflect().Descriptor().Fields(), 0
+	fields, last := document.New(t, "Envelope").Descriptor().Fields(), 0
 	for i := range fields.Len() {
 		last = max(last, int(fields.Get(i).Number()))
 	}

@@ -191,8 +191,8 @@ func TestNumbersNameOneStreamEach(t *testing.T) {
 func TestNumbersSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, h := newOrigin(2, 3), new(host)
-		h.good(t, again(t, o.batch(1, 1, 0, 1), described(t, "Envelope")))
-		all, refused := h.good(t, again(t, o.batch(2, 2, 0, 1), described(t, "Envelope")))
+		h.good(t, again(t, o.batch(1, 1, 0, 1), document.New(t, "Envelope")))
+		all, refused := h.good(t, again(t, o.batch(2, 2, 0, 1), document.New(t, "Envelope")))
 		require.Equal(t, []string{"0/2", "0/3", "1/2", "1/3"}, all)
 		require.Zero(t, refused)
 	})

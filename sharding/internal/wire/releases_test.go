@@ -33,7 +33,7 @@ func pathsOf(t *testing.T) (paths map[string][]numbers.Path, messages []string) 
 			}
 		}
 	}
-	walk(described(t, "Control").ProtoReflect().Descriptor(), nil)
+	walk(document.New(t, "Control").Descriptor(), nil)
 	slices.Sort(messages)
 	return paths, slices.Compact(messages)
 }

@@ -80,7 +80,7 @@ func TestRepliesSurviveTheWire(t *testing.T) {
 		got, err := repliesOf(t, b)
 		require.NoError(t, err)
 		require.Equal(t, all, got)
-		got, err = repliesOf(t, again(t, b, described(t, "Envelope")))
+		got, err = repliesOf(t, again(t, b, document.New(t, "Envelope")))
 		require.NoError(t, err)
 		require.Equal(t, all, got)
 	})

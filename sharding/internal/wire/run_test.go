@@ -150,7 +150,7 @@ func TestRunsSurviveTheWire(t *testing.T) {
 			if len(got)-before > 1 {
 				require.LessOrEqual(t, len(b), 40<<10+32<<10+1<<10)
 			}
-			require.Equal(t, got[before:], decoded(t, &decoder, again(t, b, described(t, "Envelope"))))
+			require.Equal(t, got[before:], decoded(t, &decoder, again(t, b, document.New(t, "Envelope"))))
 		}
 		require.Equal(t, alone(t, messages), got)
 	})

@@ -43,7 +43,7 @@ func TestScalesComeAsTheyWereSaid(t *testing.T) {
 				m = a
 			}
 			require.Equal(t, m, got)
-			got, err = wire.Codec{}.Decode(again(t, b, described(t, "Control")))
+			got, err = wire.Codec{}.Decode(again(t, b, document.New(t, "Control")))
 			require.NoError(t, err)
 			require.Equal(t, m, got)
 		}

@@ -14,7 +14,7 @@ import (
 
 // What others send costs no more than it has bytes, times a small number.
 func TestDecodersAreFrugal(t *testing.T) {
-	seeds := slices.Collect(maps.Values(golden(t)))
+	seeds := slices.Collect(maps.Values(golden()))
 	frugal.Require(t, func(b []byte) { _, _ = wire.ParseHello(b) }, seeds...)
 	frugal.Require(t, func(b []byte) { _, _ = wire.ParseDownstream(b) }, seeds...)
 	frugal.Require(t, func(b []byte) { _, _ = wire.ParseFrame(b) }, seeds...)

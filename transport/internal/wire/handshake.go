@@ -4,18 +4,16 @@
 package wire
 
 import (
-	"google.golang.org/protobuf/proto"
+	"math"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/transport"
-	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 )
 
-// The handshake, through generated protobuf structs: the opener's Hello, the
-// acceptor's Welcome or refusal, each with a function that appends it and another that
-// parses and checks it.
+// The handshake, by tables of the fields: the opener's Hello, the acceptor's Welcome or refusal. The tables call Fail
+// for what they read alone, so that nothing fails that is appended.
 
 const (
 	// maxHandshake bounds a handshake message before it is decoded, with ample
@@ -56,180 +54,162 @@ type Welcome struct {
 }
 
 // AppendHello appends an Upstream message with h.
-func AppendHello(dst []byte, h Hello) ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend(dst, &pb.Upstream{Hello: &pb.Hello{
-		Cluster:       h.Cluster,
-		Born:          h.ClusterID.Born,
-		Nonce:         h.ClusterID.Nonce,
-		ProtocolMin:   uint32(h.Protocol.Min),
-		ProtocolMax:   uint32(h.Protocol.Max),
-		From:          node(h.From),
-		To:            node(h.To),
-		Lane:          uint32(h.Lane),
-		Session:       h.Session,
-		Resumed:       h.Resumed,
-		MaxFrameBytes: h.MaxFrame,
-		Token:         h.Token.bytes(),
-		Asked:         h.Asked.bytes(),
-		TakesAnswers:  h.Answers,
-	}})
+func AppendHello(dst []byte, h Hello) []byte {
+	dst, _ = wire.Append(dst, &upstream{hello: &h}, (*upstream).fields)
+	return dst
 }
 
 // ParseHello decodes and checks an Upstream message that is a Hello.
 func ParseHello(b []byte) (Hello, error) {
-	var m pb.Upstream
-	if err := unmarshal(b, &m); err != nil {
+	var u upstream
+	if err := read(b, &u, (*upstream).fields); err != nil {
 		return Hello{}, err
 	}
-	p := m.GetHello()
+	if u.hello == nil {
+		return Hello{}, errNoHello
+	}
+	return *u.hello, nil
+}
+
+var errNoHello = wire.Malformed("the first message is not a Hello alone")
+
+// upstream is an Upstream message that is the first one of its stream, or follows a Hello without a session.
+type upstream struct{ hello *Hello }
+
+func (u *upstream) fields(c *wire.Codec) {
+	wire.Optional(c, fieldHello, &u.hello, (*Hello).fields, (*Hello).validate)
+	for _, beside := range []wire.Number{fieldNumber, fieldEnvelopes, fieldSaid} {
+		if c.Reading() && c.At(beside) {
+			c.Fail(errNoHello)
+		}
+	}
+}
+
+func (h *Hello) fields(c *wire.Codec) {
+	wire.Text(c, 1, &h.Cluster, maxName)
+	wire.Int(c, 2, &h.ClusterID.Born, math.MaxUint64)
+	wire.Fixed(c, 3, &h.ClusterID.Nonce)
+	wire.Uint(c, 4, &h.Protocol.Min, math.MaxUint16)
+	wire.Uint(c, 5, &h.Protocol.Max, math.MaxUint16)
+	wire.Message(c, 6, &h.From, nodeFields)
+	wire.Message(c, 7, &h.To, nodeFields)
+	wire.Uint(c, 8, &h.Lane, uint64(machine.LaneBulk))
+	wire.Uint(c, 9, &h.Session, math.MaxUint64)
+	wire.Bool(c, 10, &h.Resumed)
+	wire.Uint(c, 11, &h.MaxFrame, math.MaxUint64)
+	h.Token.field(c, 12)
+	h.Asked.field(c, 13)
+	wire.Bool(c, 14, &h.Answers)
+}
+
+// validate returns what is wrong with a Hello that was read. The uid of the node that is meant may be unknown.
+func (h *Hello) validate() error {
 	switch {
-	case p == nil || m.GetNumber() != 0 || len(m.GetEnvelopes()) != 0 || len(m.GetAnswers()) != 0:
-		return Hello{}, wire.Malformed("the first message is not a Hello alone")
-	case p.GetCluster() == "" || len(p.GetCluster()) > maxName:
-		return Hello{}, wire.Malformed("cluster name of %d bytes", len(p.GetCluster()))
-	case p.GetProtocolMin() == 0 || p.GetProtocolMax() > 1<<16-1 || p.GetProtocolMin() > p.GetProtocolMax():
-		return Hello{}, wire.Malformed("protocol range %d to %d", p.GetProtocolMin(), p.GetProtocolMax())
-	case p.GetLane() < uint32(machine.LaneControl) || p.GetLane() > uint32(machine.LaneBulk):
-		return Hello{}, wire.Malformed("lane %d", p.GetLane())
-	case p.GetTo().GetUid() == 0 && p.GetSession() != 0:
-		return Hello{}, wire.Malformed("a session with nobody in particular")
-	case p.GetSession() != 0 && len(p.GetAsked()) != 0:
-		return Hello{}, wire.Malformed("a session with a question")
+	case h.Cluster == "":
+		return wire.Malformed("a Hello without a cluster")
+	case h.Protocol.Min == 0 || h.Protocol.Min > h.Protocol.Max:
+		return wire.Malformed("protocol range %d to %d", h.Protocol.Min, h.Protocol.Max)
+	case h.Lane < machine.LaneControl:
+		return wire.Malformed("lane %d", h.Lane)
+	case h.To.UID == 0 && h.Session != 0:
+		return wire.Malformed("a session with nobody in particular")
+	case h.Session != 0 && h.Asked != Token{}:
+		return wire.Malformed("a session with a question")
+	case h.Session != 0 && h.Token == Token{}:
+		return wire.Malformed("a session without a token")
 	}
-	from, err := parseNode(p.GetFrom())
-	if err != nil {
-		return Hello{}, err
+	if err := h.From.Validate(); err != nil {
+		return wire.Malformed("%w", err)
 	}
-	to, err := parseNode(p.GetTo())
-	if err != nil {
-		return Hello{}, err
-	}
-	if from.UID == 0 {
-		return Hello{}, wire.Malformed("the sender has no uid")
-	}
-	token, err := parseToken(p.GetToken())
-	if err != nil {
-		return Hello{}, err
-	}
-	asked, err := parseToken(p.GetAsked())
-	if err != nil {
-		return Hello{}, err
-	}
-	if p.GetSession() != 0 && token == (Token{}) {
-		return Hello{}, wire.Malformed("a session without a token")
-	}
-	return Hello{
-		Cluster:   p.GetCluster(),
-		Answers:   p.GetTakesAnswers(),
-		ClusterID: gossip.ClusterID{Born: p.GetBorn(), Nonce: p.GetNonce()},
-		Protocol:  gossip.ProtocolRange{Min: uint16(p.GetProtocolMin()), Max: uint16(p.GetProtocolMax())},
-		From:      from,
-		To:        to,
-		Lane:      machine.Lane(p.GetLane()),
-		Session:   p.GetSession(),
-		Resumed:   p.GetResumed(),
-		MaxFrame:  p.GetMaxFrameBytes(),
-		Token:     token,
-		Asked:     asked,
-	}, nil
-}
-
-// bytes returns the token's bytes, and nil for the zero Token.
-func (t *Token) bytes() []byte {
-	if *t == (Token{}) {
-		return nil
-	}
-	return t[:]
-}
-
-func parseToken(b []byte) (Token, error) {
-	var t Token
-	if len(b) != 0 && len(b) != len(t) {
-		return t, wire.Malformed("a token of %d bytes", len(b))
-	}
-	copy(t[:], b)
-	return t, nil
-}
-
-// AppendWelcome appends a Downstream message with w.
-func AppendWelcome(dst []byte, w Welcome) ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend(dst, &pb.Downstream{Welcome: &pb.Welcome{
-		Node:         node(w.Node),
-		Protocol:     uint32(w.Protocol),
-		Known:        w.Known,
-		Acknowledged: w.Acknowledged,
-		Own:          w.Own,
-		TakesAnswers: w.Answers,
-	}})
-}
-
-// AppendRefusal appends a Downstream message with the refusal that the node self
-// expresses.
-func AppendRefusal(dst []byte, self gossip.NodeID, r *transport.RefusedError) ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend(dst, &pb.Downstream{Refusal: &pb.Refusal{
-		Reason: pb.Reason(r.Reason),
-		Node:   node(self),
-		Detail: wire.Clip(r.Detail, maxDetail),
-
-		Session: r.Session,
-	}})
-}
-
-func parseWelcome(p *pb.Welcome) (*Welcome, error) {
-	n, err := parseNode(p.GetNode())
-	if err != nil {
-		return nil, err
-	}
-	if n.UID == 0 {
-		return nil, wire.Malformed("the answering node has no uid")
-	}
-	if p.GetProtocol() == 0 || p.GetProtocol() > 1<<16-1 {
-		return nil, wire.Malformed("protocol version %d", p.GetProtocol())
-	}
-	return &Welcome{
-		Node:         n,
-		Protocol:     uint16(p.GetProtocol()),
-		Known:        p.GetKnown(),
-		Acknowledged: p.GetAcknowledged(),
-		Own:          p.GetOwn(),
-		Answers:      p.GetTakesAnswers(),
-	}, nil
-}
-
-// parseRefusal is lenient: a refusal is a refusal, however much of it can be read. Its
-// Peer is the name that the answering side gives itself, which proves nothing.
-func parseRefusal(p *pb.Refusal) *transport.RefusedError {
-	r := &transport.RefusedError{Detail: wire.Clip(p.GetDetail(), maxDetail), Session: p.GetSession()}
-	if n := p.GetReason(); n > 0 && int(n) < transport.Reasons {
-		r.Reason = transport.Reason(n)
-	}
-	if peer, err := parseNode(p.GetNode()); err == nil {
-		r.Peer = peer
-	}
-	return r
-}
-
-func unmarshal(b []byte, m proto.Message) error {
-	if len(b) > maxHandshake {
-		return wire.Malformed("handshake of %d bytes, at most %d", len(b), maxHandshake)
-	}
-	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, m); err != nil {
+	if err := h.To.Address.Validate(); err != nil {
 		return wire.Malformed("%w", err)
 	}
 	return nil
 }
 
-func node(n gossip.NodeID) *pb.Node {
-	return &pb.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
+// field is a row with a token, which is left out if it is zero.
+func (t *Token) field(c *wire.Codec, n wire.Number) {
+	var b []byte
+	if *t != (Token{}) {
+		b = t[:]
+	}
+	if wire.Data(c, n, &b, len(t)) {
+		if len(b) != 0 && len(b) != len(t) {
+			c.Fail(wire.Malformed("a token of %d bytes", len(b)))
+		}
+		*t = Token{}
+		copy(t[:], b)
+	}
 }
 
-func parseNode(p *pb.Node) (gossip.NodeID, error) {
-	n, err := wire.NodeOf(p.GetHost(), p.GetPort(), p.GetUid())
-	if err != nil {
-		return n, err
+// AppendWelcome appends a Downstream message with w.
+func AppendWelcome(dst []byte, w Welcome) []byte {
+	dst, _ = wire.Append(dst, &Downstream{Welcome: &w}, (*Downstream).fields)
+	return dst
+}
+
+// AppendRefusal appends a Downstream message with the refusal that the node self
+// expresses.
+func AppendRefusal(dst []byte, self gossip.NodeID, r *transport.RefusedError) []byte {
+	mine := *r
+	mine.Peer = self
+	dst, _ = wire.Append(dst, &Downstream{Refusal: &mine}, (*Downstream).fields)
+	return dst
+}
+
+func (w *Welcome) fields(c *wire.Codec) {
+	wire.Message(c, 1, &w.Node, nodeFields)
+	wire.Uint(c, 2, &w.Protocol, math.MaxUint16)
+	wire.Bool(c, 3, &w.Known)
+	wire.Uint(c, 4, &w.Acknowledged, math.MaxUint64)
+	wire.Bool(c, 5, &w.Own)
+	wire.Bool(c, 6, &w.Answers)
+}
+
+// validate returns what is wrong with a Welcome that was read.
+func (w *Welcome) validate() error {
+	if w.Protocol == 0 {
+		return wire.Malformed("a Welcome without a protocol version")
 	}
-	if err := n.Address.Validate(); err != nil { // Only the address: the uid of a node that is searched by address is not known.
-		return gossip.NodeID{}, wire.Malformed("%w", err)
+	if err := w.Node.Validate(); err != nil {
+		return wire.Malformed("%w", err)
 	}
-	return n, nil
+	return nil
+}
+
+// refusalFields is lenient: a refusal is a refusal, however much of it can be read. Its Peer is the name that the
+// answering side gives itself, which proves nothing.
+func refusalFields(r *transport.RefusedError, c *wire.Codec) {
+	reason := uint64(r.Reason)
+	if wire.Uint(c, 1, &reason, math.MaxUint64) && reason < uint64(transport.Reasons) {
+		r.Reason = transport.Reason(reason)
+	}
+	wire.Row(c, 2, func(b []byte) []byte { return wire.AppendNode(b, 2, r.Peer) }, func(f *wire.Field) error {
+		var peer gossip.NodeID
+		if wire.SetNode(&peer, f) == nil {
+			r.Peer = peer
+		}
+		return nil
+	})
+	detail := func(b []byte) []byte { return wire.AppendString(b, 3, wire.Clip(r.Detail, maxDetail)) }
+	wire.Row(c, 3, detail, func(f *wire.Field) error {
+		r.Detail = wire.Clip(string(f.Bytes), maxDetail)
+		return nil
+	})
+	wire.Uint(c, 4, &r.Session, math.MaxUint64)
+}
+
+// nodeFields are those of the id of a node, of which whoever reads it decides whether it is valid.
+func nodeFields(n *gossip.NodeID, c *wire.Codec) {
+	wire.Text(c, 1, &n.Address.Host, maxName)
+	wire.Uint(c, 2, &n.Address.Port, math.MaxUint16)
+	wire.Fixed(c, 3, &n.UID)
+}
+
+// read reads a message that is no frame, if it is not too long for one.
+func read[T any](b []byte, m *T, table func(*T, *wire.Codec)) error {
+	if len(b) > maxHandshake {
+		return wire.Malformed("handshake of %d bytes, at most %d", len(b), maxHandshake)
+	}
+	return wire.Read(b, m, table)
 }

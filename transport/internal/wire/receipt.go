@@ -8,15 +8,16 @@ import (
 
 	"github.com/quorate/quorate/machine/wire"
 	"github.com/quorate/quorate/transport"
-	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 )
 
 // Messages outside of the frames, of both sides, are appended and parsed first
 // ([AppendAnswer], [AppendSaid], [ParseSaid]), then receipts ([AppendReceipt],
-// [ParseDownstream]): a plain one by hand, another one by generated code.
+// [ParseDownstream]): a plain one by hand, another one by its table.
 
 // Field numbers of Downstream and Unhandled in transport.proto.
 const (
+	fieldWelcome      = 1
+	fieldRefusal      = 2
 	fieldAcknowledged = 3
 	fieldUnhandled    = 4
 	fieldAnswers      = 5
@@ -114,14 +115,8 @@ func AppendReceipt(dst []byte, acknowledged uint64, unhandled []Unhandled) ([]by
 	dst = wire.AppendTag(dst, fieldAcknowledged, wire.VarintType)
 	dst = wire.AppendVarint(dst, acknowledged)
 	unhandled = unhandled[:min(len(unhandled), maxUnhandled)]
-	for _, u := range unhandled {
-		dst = wire.AppendTag(dst, fieldUnhandled, wire.BytesType)
-		n := 2 + wire.SizeVarint(uint64(u.Service)) + wire.SizeVarint(u.Messages)
-		dst = wire.AppendVarint(dst, uint64(n))
-		dst = wire.AppendTag(dst, fieldService, wire.VarintType)
-		dst = wire.AppendVarint(dst, uint64(u.Service))
-		dst = wire.AppendTag(dst, fieldMessages, wire.VarintType)
-		dst = wire.AppendVarint(dst, u.Messages)
+	if len(unhandled) > 0 {
+		dst, _ = wire.Append(dst, &Downstream{Unhandled: unhandled}, (*Downstream).fields)
 	}
 	return dst, len(unhandled)
 }
@@ -132,21 +127,38 @@ func ParseDownstream(b []byte) (Downstream, error) {
 	if d, ok := plainReceipt(b); ok {
 		return d, nil
 	}
-	var m pb.Downstream
-	if err := unmarshal(b, &m); err != nil {
+	var d Downstream
+	if err := read(b, &d, (*Downstream).fields); err != nil {
 		return Downstream{}, err
 	}
-	if len(b) == 0 || m.GetWelcome() != nil && m.GetRefusal() != nil {
+	if len(b) == 0 || d.Welcome != nil && d.Refusal != nil {
 		return Downstream{}, wire.Malformed("neither a welcome, nor a refusal, nor a receipt")
 	}
-	if m.GetRefusal() != nil {
-		return Downstream{Refusal: parseRefusal(m.GetRefusal())}, nil
+	return d, nil
+}
+
+func (d *Downstream) fields(c *wire.Codec) {
+	wire.Optional(c, fieldWelcome, &d.Welcome, (*Welcome).fields, (*Welcome).validate)
+	wire.Optional(c, fieldRefusal, &d.Refusal, refusalFields)
+	wire.Uint(c, fieldAcknowledged, &d.Acknowledged, math.MaxUint64)
+	wire.Messages(c, fieldUnhandled, &d.Unhandled, maxUnhandled, (*Unhandled).fields, (*Unhandled).validate)
+	wire.Row(c, fieldAnswers, func(b []byte) []byte { return b }, func(f *wire.Field) error {
+		service, payload, err := parseEnvelope(f.Bytes)
+		d.Answers = append(d.Answers, Answer{service, payload})
+		return err
+	})
+}
+
+func (u *Unhandled) fields(c *wire.Codec) {
+	wire.Uint(c, fieldService, &u.Service, math.MaxUint16)
+	wire.Uint(c, fieldMessages, &u.Messages, math.MaxUint64)
+}
+
+func (u *Unhandled) validate() error {
+	if u.Service == 0 {
+		return wire.Malformed("unhandled messages of no service")
 	}
-	if m.GetWelcome() != nil {
-		w, err := parseWelcome(m.GetWelcome())
-		return Downstream{Welcome: w}, err
-	}
-	return parseReceipt(&m)
+	return nil
 }
 
 // plainReceipt reads a receipt that has nothing but an acknowledgement and answers.
@@ -192,24 +204,4 @@ func roomFor(list []Answer, rest []byte, number wire.Number) []Answer {
 	room := make([]Answer, len(list), len(list)+more) // Not slices.Grow, which takes twice as much under the race detector.
 	copy(room, list)
 	return room
-}
-
-func parseReceipt(m *pb.Downstream) (Downstream, error) {
-	if len(m.GetUnhandled()) > maxUnhandled {
-		return Downstream{}, wire.Malformed("%d unhandled services", len(m.GetUnhandled()))
-	}
-	d := Downstream{Acknowledged: m.GetAcknowledged()}
-	for _, u := range m.GetUnhandled() {
-		if u.GetService() == 0 || u.GetService() > math.MaxUint16 {
-			return Downstream{}, wire.Malformed("unhandled service %d", u.GetService())
-		}
-		d.Unhandled = append(d.Unhandled, Unhandled{Service: uint16(u.GetService()), Messages: u.GetMessages()})
-	}
-	for _, a := range m.GetAnswers() {
-		if a.GetService() == 0 || a.GetService() > math.MaxUint16 {
-			return Downstream{}, wire.Malformed("answer of service %d", a.GetService())
-		}
-		d.Answers = append(d.Answers, Answer{uint16(a.GetService()), a.GetPayload()})
-	}
-	return d, nil
 }

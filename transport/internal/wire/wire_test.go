@@ -14,17 +14,20 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine"
 	"github.com/quorate/quorate/machine/machinetest"
+	numbers "github.com/quorate/quorate/machine/wire"
+	"github.com/quorate/quorate/machine/wire/wiretest"
 	"github.com/quorate/quorate/transport"
-	pb "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
 	"github.com/quorate/quorate/transport/internal/wire"
 )
 
-// The encoding of the wire: bytes that never change and that generated code reads,
+// The encoding of the wire: bytes that never change and that are those of the document,
 // malformed frames and fields of later versions; then handshakes and answers, good and
 // malformed; last memory, any bytes, benchmarks, and a refusal with bytes that are no text.
 
@@ -62,41 +65,53 @@ func frame(number uint64, payloads ...string) []byte {
 }
 
 // golden returns a message of every sort; their bytes must never change.
-func golden(t testing.TB) map[string][]byte {
-	must := func(b []byte, err error) []byte {
-		require.NoError(t, err)
-		return b
-	}
+func golden() map[string][]byte {
 	receipt, _ := wire.AppendReceipt(nil, 300, []wire.Unhandled{{Service: 4711, Messages: 2}})
 	plain, _ := wire.AppendReceipt(nil, 300, nil)
 	taker := hello()
 	taker.Answers = true
 	return map[string][]byte{
 		"frame":   frame(7, "heartbeat", "", "gossip"),
-		"hello":   must(wire.AppendHello(nil, hello())),
-		"welcome": must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Acknowledged: 6})),
-		"refusal": must(wire.AppendRefusal(nil, hello().To, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "why"})),
+		"hello":   wire.AppendHello(nil, hello()),
+		"welcome": wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Acknowledged: 6}),
+		"refusal": wire.AppendRefusal(nil, hello().To, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: "why"}),
 		"receipt": receipt,
 		"plain":   plain,
 		"answers": wire.AppendAnswer(wire.AppendAnswer(slices.Clip(plain), 1, []byte("heartbeat")), 4711, nil),
-		"taker":   must(wire.AppendHello(nil, taker)),
+		"taker":   wire.AppendHello(nil, taker),
 		"said":    wire.AppendSaid(wire.AppendSaid(nil, 1, []byte("heartbeat")), 4711, nil),
-		"hearing": must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Answers: true})),
+		"hearing": wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Known: true, Answers: true}),
 
-		"question": must(wire.AppendHello(nil, question())),
-		"own":      must(wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Own: true})),
+		"question": wire.AppendHello(nil, question()),
+		"stale":    wire.AppendRefusal(nil, hello().To, &transport.RefusedError{Reason: transport.ReasonStale, Session: 9}),
+		"own":      wire.AppendWelcome(nil, wire.Welcome{Node: hello().To, Protocol: 3, Own: true}),
 	}
 }
 
 func TestTheBytesOnTheWireDoNotChange(t *testing.T) {
-	for name, b := range golden(t) {
+	for name, b := range golden() {
 		machinetest.Bytes(t, filepath.Join("testdata", name+".hex"), *rewrite, b)
 	}
 }
 
-// The frames and receipts that are encoded by hand are those that transport.proto describes:
-// generated code reads them.
-func TestGeneratedCodeReadsWhatIsWrittenByHand(t *testing.T) {
+// document is transport.proto.
+var document = wiretest.NewDocument("quorate.transport.v1", "../proto/descriptor.binpb")
+
+// The messages are those that transport.proto describes, and have all of its fields.
+func TestTheDocumentDescribesTheBytes(t *testing.T) {
+	messages := map[string]*dynamicpb.Message{}
+	for name, b := range golden() {
+		of := protoreflect.Name("Downstream")
+		if slices.Contains([]string{"hello", "taker", "question", "frame", "said"}, name) {
+			of = "Upstream"
+		}
+		messages[name] = document.Parse(t, of, b)
+	}
+	wiretest.RequireWritten(t, messages)
+}
+
+// Protobuf reads the frames that are encoded by hand, and they are read as protobuf writes them.
+func TestFramesAreThoseOfTheDocument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Uint64Min(1).Draw(t, "number")
 		payloads := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 300), 1, 20).Draw(t, "payloads")
@@ -108,29 +123,31 @@ func TestGeneratedCodeReadsWhatIsWrittenByHand(t *testing.T) {
 		}
 		wire.SetNumber(b, number)
 
-		var m pb.Upstream
-		require.NoError(t, proto.Unmarshal(b, &m))
-		require.Equal(t, number, m.GetNumber())
-		require.Len(t, m.GetEnvelopes(), len(payloads))
+		m := document.Parse(t, "Upstream", b)
 		f, err := wire.ParseFrame(b)
 		require.NoError(t, err)
 		require.Equal(t, number, f.Number)
 		require.Equal(t, len(payloads), f.Messages)
 		i := 0
 		for service, payload := range f.Envelopes() {
-			require.Equal(t, uint32(service), m.GetEnvelopes()[i].GetService())
-			require.True(t, bytes.Equal(payloads[i], m.GetEnvelopes()[i].GetPayload()))
+			require.Equal(t, uint16(i*1000+1), service)
 			require.True(t, bytes.Equal(payloads[i], payload))
 			i++
 		}
 		require.Equal(t, len(payloads), i)
 
-		// The parser also reads what generated code writes, whose lengths are as short as possible.
-		canonical, err := proto.MarshalOptions{Deterministic: true}.Marshal(&m)
+		// The lengths that protobuf writes are as short as possible.
+		canonical, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 		require.NoError(t, err)
 		again, err := wire.ParseFrame(canonical)
 		require.NoError(t, err)
-		require.Equal(t, len(payloads), again.Messages)
+		require.Equal(t, number, again.Number)
+		i = 0
+		for _, payload := range again.Envelopes() {
+			require.True(t, bytes.Equal(payloads[i], payload))
+			i++
+		}
+		require.Equal(t, len(payloads), i)
 	})
 }
 
@@ -187,7 +204,7 @@ func TestFieldsOfLaterVersionsArePassedOver(t *testing.T) {
 }
 
 func TestHandshakesRoundTrip(t *testing.T) {
-	all := golden(t)
+	all := golden()
 	h, err := wire.ParseHello(all["hello"])
 	require.NoError(t, err)
 	require.Equal(t, hello(), h)
@@ -210,7 +227,7 @@ func TestHandshakesRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, h.Answers)
 	with := append(bytes.Clone(all["answers"]), all["receipt"][len(all["plain"]):]...)
-	for name, b := range map[string][]byte{"by hand": all["answers"], "by generated code, beside unhandled services": with} {
+	for name, b := range map[string][]byte{"by hand": all["answers"], "beside unhandled services": with} {
 		d, err = wire.ParseDownstream(b)
 		require.NoError(t, err, name)
 		require.Equal(t, uint64(300), d.Acknowledged, name)
@@ -226,20 +243,19 @@ func TestMalformedHandshakesAreErrors(t *testing.T) {
 	change := func(f func(*wire.Hello)) []byte {
 		h := hello()
 		f(&h)
-		b, err := wire.AppendHello(nil, h)
-		require.NoError(t, err)
-		return b
+		return wire.AppendHello(nil, h)
 	}
 	token := func(b []byte) []byte {
-		b, err := proto.Marshal(&pb.Hello{Token: b})
+		f, _, err := numbers.Next(golden()["hello"])
 		require.NoError(t, err)
-		return append(golden(t)["hello"], append([]byte{0x0a, byte(len(b))}, b...)...) // Merged into the one before.
+		return inside(1, f.Bytes, numbers.AppendBytes(nil, 12, b)) // The last one counts.
 	}
 	host := func(s string) []byte { return change(func(h *wire.Hello) { h.From.Address.Host = s }) }
 	bad := map[string][]byte{
 		"empty":            nil,
 		"a frame":          frame(1, "a"),
-		"hello and frame":  append(golden(t)["hello"], frame(1, "a")...),
+		"two of them":      append(golden()["hello"], golden()["hello"]...),
+		"hello and frame":  append(golden()["hello"], frame(1, "a")...),
 		"no cluster":       change(func(h *wire.Hello) { h.Cluster = "" }),
 		"long cluster":     change(func(h *wire.Hello) { h.Cluster = strings.Repeat("c", 256) }),
 		"version 0":        change(func(h *wire.Hello) { h.Protocol.Min = 0 }),
@@ -259,63 +275,57 @@ func TestMalformedHandshakesAreErrors(t *testing.T) {
 		"unspecified":      host("0.0.0.0"),
 		"path":             host("../etc"),
 		"nul":              host("a\x00b"),
-		"not utf-8":        bytes.Replace(golden(t)["hello"], []byte("bank"), []byte("ban\xff"), 1),
-		"too long":         append(golden(t)["hello"], append([]byte{0xfa, 0x01, 0x80, 0x80, 0x01}, make([]byte, 16<<10)...)...),
+		"not utf-8":        bytes.Replace(golden()["hello"], []byte("bank"), []byte("ban\xff"), 1),
+		"too long":         append(golden()["hello"], append([]byte{0xfa, 0x01, 0x80, 0x80, 0x01}, make([]byte, 16<<10)...)...),
 	}
 	for name, b := range bad {
 		_, err := wire.ParseHello(b)
 		require.ErrorIs(t, err, wire.ErrMalformed, name)
 	}
-	for n := range len(golden(t)["hello"]) {
-		if _, err := wire.ParseHello(golden(t)["hello"][:n]); err != nil {
+	for n := range len(golden()["hello"]) {
+		if _, err := wire.ParseHello(golden()["hello"][:n]); err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 		}
 	}
 }
 
 func TestMalformedAnswersAreErrors(t *testing.T) {
-	all := golden(t)
-	marshal := func(m *pb.Downstream) []byte {
-		b, err := proto.Marshal(m)
-		require.NoError(t, err)
-		return b
-	}
-	many := make([]*pb.Unhandled, 257)
-	for i := range many {
-		many[i] = &pb.Unhandled{Service: 1}
-	}
-	good := &pb.Node{Host: "127.0.0.1", Port: 1, Uid: 1}
+	all := golden()
+	number := func(n numbers.Number, v uint64) []byte { return numbers.AppendUint(nil, n, v) }
+	good := numbers.AppendNode(nil, 1, hello().To)
 	bad := map[string][]byte{
 		"empty":               nil,
 		"welcome and refusal": append(bytes.Clone(all["welcome"]), all["refusal"]...),
-		"nobody":              marshal(&pb.Downstream{Welcome: &pb.Welcome{Protocol: 1}}),
-		"no uid":              marshal(&pb.Downstream{Welcome: &pb.Welcome{Protocol: 1, Node: &pb.Node{Host: "a", Port: 1}}}),
-		"no version":          marshal(&pb.Downstream{Welcome: &pb.Welcome{Node: good}}),
-		"service 0":           marshal(&pb.Downstream{Unhandled: []*pb.Unhandled{{Messages: 1}}}),
-		"too many services":   marshal(&pb.Downstream{Unhandled: many}),
+		"nobody":              inside(1, number(2, 1)),
+		"no uid":              inside(1, inside(1, numbers.AppendString(nil, 1, "a"), number(2, 1)), number(2, 1)),
+		"no version":          inside(1, good),
+		"service 0":           inside(4, number(2, 1)),
+		"too many services":   bytes.Repeat(inside(4, number(1, 1)), 257),
 		"truncated":           {0x18},
-		"answer to nobody":    append(bytes.Clone(all["plain"]), marshal(&pb.Downstream{Answers: []*pb.Envelope{{Payload: []byte("x")}}})...),
-		"answer of no number": marshal(&pb.Downstream{Acknowledged: 1, Answers: []*pb.Envelope{{Service: 1 << 16}}}),
+		"answer to nobody":    append(bytes.Clone(all["plain"]), inside(5, numbers.AppendString(nil, 2, "x"))...),
+		"answer of no number": append(number(3, 1), inside(5, number(1, 1<<16))...),
 		"answer cut off":      all["answers"][:len(all["answers"])-1],
 	}
 	for name, b := range bad {
 		_, err := wire.ParseDownstream(b)
 		require.ErrorIs(t, err, wire.ErrMalformed, name)
 	}
-	later := marshal(&pb.Downstream{Refusal: &pb.Refusal{Reason: 99, Detail: strings.Repeat("d", 5000)}})
+	later := inside(2, number(1, 99), numbers.AppendString(nil, 3, strings.Repeat("d", 5000)))
 	d, err := wire.ParseDownstream(later)
 	require.NoError(t, err)
 	require.Equal(t, transport.Reason(0), d.Refusal.Reason)
 	require.LessOrEqual(t, len(d.Refusal.Detail), 1024)
 }
 
-// What is said outside of the frames is read as the generated code would, and a field of a
-// later version in it is skipped.
+// inside returns a field with a message of some fields.
+func inside(n numbers.Number, fields ...[]byte) []byte {
+	b, at := numbers.Begin(nil, n)
+	return numbers.End(append(b, slices.Concat(fields...)...), at)
+}
+
+// A field of a later version in what is said outside of the frames is skipped.
 func TestMessagesOutsideOfTheFrames(t *testing.T) {
-	said := golden(t)["said"]
-	var m pb.Upstream
-	require.NoError(t, proto.Unmarshal(said, &m))
-	require.Len(t, m.GetAnswers(), 2)
+	said := golden()["said"]
 	for name, b := range map[string][]byte{"alone": said, "with a field of a later version": append(bytes.Clone(said), 0xfa, 0x01, 1, 0)} {
 		require.True(t, wire.IsSaid(b))
 		got, err := wire.ParseSaid(b)
@@ -324,7 +334,7 @@ func TestMessagesOutsideOfTheFrames(t *testing.T) {
 		require.Equal(t, wire.Answer{Service: 1, Payload: []byte("heartbeat")}, got[0], name)
 		require.Equal(t, uint16(4711), got[1].Service, name)
 	}
-	w, err := wire.ParseDownstream(golden(t)["hearing"])
+	w, err := wire.ParseDownstream(golden()["hearing"])
 	require.NoError(t, err)
 	require.True(t, w.Welcome.Answers)
 	for name, b := range map[string][]byte{
@@ -337,7 +347,7 @@ func TestMessagesOutsideOfTheFrames(t *testing.T) {
 		require.ErrorIs(t, err, wire.ErrMalformed, name)
 	}
 	for _, other := range []string{"frame", "hello", "taker"} {
-		require.False(t, wire.IsSaid(golden(t)[other]), other)
+		require.False(t, wire.IsSaid(golden()[other]), other)
 	}
 	require.False(t, wire.IsSaid(nil))
 }
@@ -358,7 +368,7 @@ func TestReadingAFrameDoesNotAllocate(t *testing.T) {
 }
 
 func FuzzFrame(f *testing.F) {
-	for _, b := range golden(f) {
+	for _, b := range golden() {
 		f.Add(b)
 	}
 	f.Add(append(frame(1, "a"), 0xfa, 0x01, 1, 0))
@@ -400,7 +410,7 @@ func FuzzFrame(f *testing.F) {
 }
 
 func FuzzHandshake(f *testing.F) {
-	for _, b := range golden(f) {
+	for _, b := range golden() {
 		f.Add(b)
 	}
 	f.Add([]byte{0x0a, 0})
@@ -411,9 +421,7 @@ func FuzzHandshake(f *testing.F) {
 		if err != nil {
 			require.ErrorIs(t, err, wire.ErrMalformed)
 		} else {
-			again, err := wire.AppendHello(nil, h)
-			require.NoError(t, err)
-			back, err := wire.ParseHello(again)
+			back, err := wire.ParseHello(wire.AppendHello(nil, h))
 			require.NoError(t, err)
 			require.Equal(t, h, back)
 		}
@@ -466,9 +474,7 @@ func BenchmarkDecodeFrame(b *testing.B) {
 // without a reason.
 func TestRefusalWithoutTextIsSent(t *testing.T) {
 	self := gossip.NodeID{Address: gossip.Address{Host: "a", Port: 1}, UID: 1}
-	b, err := wire.AppendRefusal(nil, self, &transport.RefusedError{Reason: transport.ReasonMalformed, Detail: "cluster \xff"})
-	require.NoError(t, err)
-	d, err := wire.ParseDownstream(b)
+	d, err := wire.ParseDownstream(wire.AppendRefusal(nil, self, &transport.RefusedError{Reason: transport.ReasonMalformed, Detail: "cluster \xff"}))
 	require.NoError(t, err)
 	require.Equal(t, "cluster ", d.Refusal.Detail)
 }

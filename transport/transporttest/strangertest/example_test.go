@@ -24,7 +24,7 @@ func ExampleStranger() {
 		t.Fatal(err)
 	}
 	defer end()
-	if err := stream.SendMsg(strangertest.Frame(t, 1, 7, []byte("garbage"))); err != nil {
+	if err := stream.SendMsg(strangertest.Frame(1, 7, []byte("garbage"))); err != nil {
 		t.Fatal(err)
 	}
 }

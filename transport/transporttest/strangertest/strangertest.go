@@ -22,13 +22,13 @@ import (
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/machine"
-	lanes "github.com/quorate/quorate/transport/internal/proto/quorate/transport/v1"
+	"github.com/quorate/quorate/transport"
 	"github.com/quorate/quorate/transport/internal/tcp"
+	"github.com/quorate/quorate/transport/internal/wire"
 )
 
 const (
@@ -61,29 +61,22 @@ type Stranger struct {
 }
 
 // Hello returns a Hello with a session that a node accepts as one of a node.
-func (s Stranger) Hello(to gossip.NodeID) *lanes.Upstream {
-	named := func(n gossip.NodeID) *lanes.Node {
-		return &lanes.Node{Host: n.Address.Host, Port: uint32(n.Address.Port), Uid: uint64(n.UID)}
+func (s Stranger) Hello(to gossip.NodeID) wire.Hello {
+	return wire.Hello{
+		Cluster: s.Cluster, Protocol: gossip.ProtocolRange{Min: 1, Max: 1}, Lane: machine.LaneControl,
+		Session: 1, Token: wire.Token([]byte("a stranger token")), From: s.ID, To: to,
 	}
-	return &lanes.Upstream{Hello: &lanes.Hello{
-		Cluster: s.Cluster, ProtocolMin: 1, ProtocolMax: 1, Lane: uint32(machine.LaneControl),
-		Session: 1, Token: []byte("a stranger token"), From: named(s.ID), To: named(to),
-	}}
 }
 
 // Greet opens a stream to a node, sends a Hello, and returns the stream when the node
 // has answered, whatever the answer is. End closes the connection, also after an
 // error.
 func (s Stranger) Greet(ctx context.Context, to gossip.NodeID) (stream rpc.ClientStream, end func(), err error) {
-	hello, err := proto.Marshal(s.Hello(to))
-	if err != nil {
-		return nil, func() {}, err
-	}
 	stream, end, err = open(ctx, to.Address)
 	if err != nil {
 		return nil, end, err
 	}
-	if err := stream.SendMsg(hello); err != nil {
+	if err := stream.SendMsg(Bytes(s.Hello(to))); err != nil {
 		return nil, end, err
 	}
 	var answer []byte
@@ -186,30 +179,21 @@ func Answer(t testing.TB, l net.Listener, answer func() []byte) {
 	t.Cleanup(func() { server.Stop(); <-served })
 }
 
-// Bytes encodes a message.
-func Bytes(t testing.TB, m proto.Message) []byte {
-	t.Helper()
-	b, err := proto.Marshal(m)
-	require.NoError(t, err)
-	return b
-}
+// Bytes encodes a Hello.
+func Bytes(h wire.Hello) []byte { return wire.AppendHello(nil, h) }
 
 // Frame encodes a frame with the given number, whose messages are all of one service.
-func Frame(t testing.TB, number uint64, service machine.Service, payloads ...[]byte) []byte {
-	t.Helper()
-	frame := &lanes.Upstream{Number: number}
+func Frame(number uint64, service machine.Service, payloads ...[]byte) []byte {
+	b := wire.Begin(nil)
 	for _, p := range payloads {
-		frame.Envelopes = append(frame.Envelopes, &lanes.Envelope{Service: uint32(service), Payload: p})
+		b, _ = wire.AppendEnvelope(b, uint16(service), func(b []byte) []byte { return append(b, p...) })
 	}
-	return Bytes(t, frame)
+	wire.SetNumber(b, number)
+	return b
 }
 
 // Blocked encodes a refusal that says, in the name of a node, that its caller was
 // removed.
-func Blocked(t testing.TB, node gossip.NodeID, detail string) []byte {
-	t.Helper()
-	return Bytes(t, &lanes.Downstream{Refusal: &lanes.Refusal{
-		Reason: lanes.Reason_REASON_BLOCKED, Detail: detail,
-		Node: &lanes.Node{Host: node.Address.Host, Port: uint32(node.Address.Port), Uid: uint64(node.UID)},
-	}})
+func Blocked(node gossip.NodeID, detail string) []byte {
+	return wire.AppendRefusal(nil, node, &transport.RefusedError{Reason: transport.ReasonBlocked, Detail: detail})
 }
