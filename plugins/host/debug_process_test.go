@@ -7,8 +7,11 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,13 +28,24 @@ import (
 
 // Plugins that are stopped as a debugger stops them: where the configuration permits that, nothing kills them.
 
-// held reports whether a process is stopped.
+// held reports whether a process is stopped: each of its threads, since the system stops one after the other, and those
+// that still run may answer.
 func held(t testing.TB, pid int) bool {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	require.NoError(t, err)
-	_, state, _ := strings.Cut(string(text), ") ")
-	return strings.HasPrefix(state, "T")
+	require.NotEmpty(t, threads)
+	for _, file := range threads {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // A thread that has ended meanwhile.
+		}
+		require.NoError(t, err)
+		if _, state, _ := strings.Cut(string(text), ") "); !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
 }
 
 // begun waits until the host has said which process may be debugged.
@@ -127,6 +141,7 @@ func TestAPluginThatIsDebuggedIsNotReplaced(t *testing.T) {
 				require.False(t, alive(pid))
 				return
 			}
+			patience.Eventually(t, func() bool { return held(t, pid) }, "it is stopped")
 			for asked := 0; asked < 6 || began.Elapsed() < 2*cfg.StartTimeout; asked++ {
 				_, err := d.Decide(t.Context(), view(t, 3))
 				require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -232,6 +232,24 @@ func TestNoPackageIsForgotten(t *testing.T) {
 	require.EqualError(t, err, `there is no lane "nope"; the lanes are: race, process, mutants, seeds, fuzz, consumer, servers, languages, databases, pages`)
 }
 
+// A run beside busy loops does not pass by what an earlier one has found.
+func TestResultsAreNotRemembered(t *testing.T) {
+	w := tree(t, map[string]string{
+		"go.work":           "go 1.26.0\n\nuse (\n\t./m\n)\n",
+		"m/go.mod":          "module github.com/quorate/quorate/m\n\ngo 1.26.0\n",
+		"m/p/plain_test.go": "package p\n\nimport \"testing\"\n\nfunc TestPlain(t *testing.T) {}\n",
+	})
+	for _, uncached := range []bool{false, true} {
+		var out bytes.Buffer
+		r := Runner{Root: w.Root, Out: &out, Uncached: uncached}
+		for range 2 {
+			out.Reset()
+			require.NoError(t, r.Run(t.Context(), "test", []Step{{Packages: w.All(), Env: []string{"GOFLAGS="}}}))
+		}
+		require.Equal(t, !uncached, strings.Contains(out.String(), "cached"), out.String())
+	}
+}
+
 func TestBusyLoopsEnd(t *testing.T) {
 	l, err := StartLoad(t.Context(), 2)
 	require.NoError(t, err)

@@ -39,6 +39,8 @@ type Runner struct {
 	Out  io.Writer
 	// Colour paints failures red: for a terminal.
 	Colour bool
+	// Uncached has tests run whose results go remembers.
+	Uncached bool
 
 	log       *os.File
 	began     time.Time
@@ -56,7 +58,7 @@ type Runner struct {
 // Run runs steps under a name. It returns [ErrFailed] when something failed, and another error when a command could
 // not be run or ctx has ended.
 func (r *Runner) Run(ctx context.Context, name string, steps []Step) error {
-	*r = Runner{Root: r.Root, Out: r.Out, Colour: r.Colour, began: time.Now(), last: time.Now(), state: "building"}
+	*r = Runner{Root: r.Root, Out: r.Out, Colour: r.Colour, Uncached: r.Uncached, began: time.Now(), last: time.Now(), state: "building"}
 	file := logFile(r.Root, name, ".jsonl")
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
 	if err == nil {
@@ -97,6 +99,9 @@ func (r *Runner) step(ctx context.Context, s Step) error {
 		return nil
 	case len(s.Packages) == 0:
 		return nil
+	}
+	if r.Uncached {
+		s.Args = append(slices.Clone(s.Args), "-count=1")
 	}
 	runs, err := r.goTest(ctx, s, s.goTest("", nil), r.line)
 	if err != nil {

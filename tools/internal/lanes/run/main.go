@@ -147,6 +147,8 @@ func (c call) steps(ctx context.Context, w *lanes.Workspace, name string, steps 
 	r := lanes.Runner{
 		Root: w.Root, Out: os.Stdout,
 		Colour: err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "",
+		// A result of a quiet machine says nothing of a busy one.
+		Uncached: c.load > 0,
 	}
 	return r.Run(ctx, name, steps)
 }
