@@ -71,20 +71,26 @@ func CheckEach(own Extensions, paths ...string) error {
 
 // check decodes files, and reports every fault.
 func check(own Extensions, paths ...string) (*startCheck, error) {
-	o := optionsOf(own.Options)
-	o.own = own
-	file, err := o.loader().Load(paths...)
-	if err != nil {
-		return nil, err
-	}
-	choices, err := o.choiceSections(file)
+	o, file, beside, err := read(own, paths)
 	if err != nil {
 		return nil, err
 	}
 	s := &startCheck{
 		linkCheck: linkCheck{Config: Default(), options: o}, resolve: file.Resolve,
 	}
-	return s, file.DecodeAll(s, slices.Concat(own.Sections, choices, o.strangeStates(file))...)
+	return s, file.DecodeAll(s, beside...)
+}
+
+// read reads files for a program with its extensions, and returns the sections beside those of a node.
+func read(own Extensions, paths []string) (*options, *config.File, []config.Section, error) {
+	o := optionsOf(own.Options)
+	o.own = own
+	file, err := o.loader().Load(paths...)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	choices, err := o.choiceSections(file)
+	return o, file, slices.Concat(own.Sections, choices, o.strangeStates(file)), err
 }
 
 // warn tells of settings that are right and that this system does not keep, or that are for development.

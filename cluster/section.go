@@ -53,6 +53,8 @@ type ownSection interface {
 	part(index int) part
 	// changes lists the keys in which two values differ.
 	changes(from, to any) ([]config.Change, error)
+	// values lists the settings of a value that was filled from a file.
+	values(file *config.File, value any) ([]config.Value, error)
 }
 
 // section is a section of the program with a struct of one type.
@@ -129,4 +131,12 @@ func (s *section[T]) changes(from, to any) ([]config.Change, error) {
 		changes[i].Reload = changes[i].Reload && len(s.prepare) > 0
 	}
 	return changes, err
+}
+
+func (s *section[T]) values(file *config.File, value any) ([]config.Value, error) {
+	all, err := file.Values(s.name, value)
+	for i := range all {
+		all[i].Reload = all[i].Reload && len(s.prepare) > 0
+	}
+	return all, err
 }

@@ -61,6 +61,7 @@
 //	known:"least-shard"      texts with a meaning, among others
 //	required:"yes"           there is no default
 //	reload:"yes"             may change while the program runs; of a group, all of it
+//	hidden:"yes"             may be secret: [File.Values] does not show it
 //	meaning:"How many."      what the setting does, for package manual
 //
 // They are descriptions: what is refused is Validate's affair.

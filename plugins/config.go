@@ -32,7 +32,7 @@ type Config struct {
 	Unpinned bool `koanf:"unpinned"`
 	// Settings are handed to the plugin as JSON; the plugin checks them. At most
 	// [MaxSettingsBytes].
-	Settings map[string]any `koanf:"settings"`
+	Settings map[string]any `koanf:"settings" hidden:"yes"`
 	// Debug lets a debugger hold the process, for as long as it wants: StartTimeout does not apply, and a process that
 	// answers no health checks and no calls is not killed. A call still ends after CallTimeout, and the rule of the policy
 	// for missing answers applies. For development: a plugin that hangs is not replaced. Each start warns.
@@ -41,7 +41,7 @@ type Config struct {
 	Args []string `koanf:"args"`
 	// Environment is the environment of the process: only the variables named here, with
 	// their values; nothing of the host's is passed on.
-	Environment map[string]string `koanf:"environment"`
+	Environment map[string]string `koanf:"environment" hidden:"yes"`
 	// Limits bound the memory and the number of the plugin's processes.
 	Limits Limits `koanf:"limits"`
 	// User is the user as whom the process runs, by name or number: by default that of

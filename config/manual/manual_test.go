@@ -34,3 +34,20 @@ func TestASectionThatNoFileFillsIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "section twins")
 	require.ErrorContains(t, err, "a struct is needed")
 }
+
+func TestAKeyOfAFileIsFound(t *testing.T) {
+	all := []manual.Setting{
+		{Key: "node"}, {Key: "node.roles", Type: "list of text"}, {Key: "plugins", Type: "map from names to groups"}, {Key: "plugins.*", Type: "group"},
+		{Key: "plugins.*.path"}, {Key: "plugins.*.settings", Type: "map from names to any values"}, {Key: "rules", Type: "list of groups"}, {Key: "rules[].count"},
+	}
+	for key, want := range map[string]string{
+		"node.roles": "node.roles", "plugins.witness.path": "plugins.*.path", "plugins.witness.settings.deep.a": "plugins.*.settings", "rules[3].count": "rules[].count",
+		"plugins.witness": "plugins.*", "node.rols": "", "rules[3].unit": "", "": "",
+	} {
+		found, ok := manual.Find(all, key)
+		require.Equal(t, want, found.Key, key)
+		require.Equal(t, want != "", ok, key)
+	}
+	require.True(t, manual.IsUnder("rules[0].count", "rules"))
+	require.False(t, manual.IsUnder("node.roles", "no"))
+}

@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/config"
@@ -108,9 +110,36 @@ func ValueKind(d config.Setting) config.Type {
 func Under(settings []Setting, key string) []Setting {
 	var under []Setting
 	for _, s := range settings {
-		if key == "" || s.Key == key || strings.HasPrefix(s.Key, key+".") || strings.HasPrefix(s.Key, key+"[") {
+		if IsUnder(s.Key, key) {
 			under = append(under, s)
 		}
 	}
 	return under
+}
+
+// IsUnder reports whether a key is another one, or that of a setting in its group, map or list. All keys are under "".
+func IsUnder(key, above string) bool {
+	return above == "" || key == above || strings.HasPrefix(key, above+".") || strings.HasPrefix(key, above+"[")
+}
+
+// Find returns the description of a key as files have it, with names in the place of "*" and numbers in the place of
+// "[]", and false if there is none. Of what lies below a map without a description of its entries it is that of the
+// map.
+func Find(settings []Setting, key string) (Setting, bool) {
+	parts := strings.Split(item.ReplaceAllString(key, "[]"), ".")
+	for n := len(parts); n > 0; n-- {
+		i := slices.IndexFunc(settings, func(s Setting) bool { return matches(strings.Split(s.Key, "."), parts[:n]) })
+		if i >= 0 && (n == len(parts) || strings.HasPrefix(settings[i].Type, "map ")) {
+			return settings[i], true
+		}
+	}
+	return Setting{}, false
+}
+
+// item is the number of an item of a list.
+var item = regexp.MustCompile(`\[\d+\]`)
+
+// matches reports whether the parts of a key are those of a described key.
+func matches(described, parts []string) bool {
+	return slices.EqualFunc(described, parts, func(d, p string) bool { return d == p || d == "*" })
 }

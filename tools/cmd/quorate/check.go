@@ -30,14 +30,8 @@ import (
 // program which links nothing but the cluster would report, and what this system does not
 // keep of what the files say.
 func check(brought command.Extensions, paths ...string) (needs, warnings config.Errors, err error) {
-	own := cluster.Extensions{Strategies: brought.Strategies, Kinds: brought.Kinds, Whole: true, Warn: func(key, reason string) {
-		warnings = append(warnings, &config.Error{Key: key, Reason: reason})
-	}}
-	for _, name := range brought.Sections {
-		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
-	}
-	read := []cluster.Option{cluster.WithFormat(toml.Format())}
-	own.Options = slices.Concat(read, []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods(), stores())
+	own := whole(brought)
+	own.Warn = func(key, reason string) { warnings = append(warnings, &config.Error{Key: key, Reason: reason}) }
 	look := cluster.Check
 	if brought.Each {
 		look = cluster.CheckEach
@@ -48,13 +42,31 @@ func check(brought command.Extensions, paths ...string) (needs, warnings config.
 	own.Whole, own.Warn = false, nil
 	// A program without the format of a file sees nothing of its content, so the files
 	// are checked with the formats too.
-	for _, own.Options = range [][]cluster.Option{nil, read} {
+	for _, own.Options = range [][]cluster.Option{nil, formats()} {
 		if faults, ok := errors.AsType[config.Errors](look(own, paths...)); ok {
 			needs = append(needs, faults...)
 		}
 	}
 	return distinct(needs), warnings, nil
 }
+
+// values lists the settings of files, for a program that links everything.
+func values(brought command.Extensions, paths ...string) ([]config.Value, error) {
+	return cluster.Settings(whole(brought), paths...)
+}
+
+// whole is a program that links everything, with what it brings itself.
+func whole(brought command.Extensions) cluster.Extensions {
+	own := cluster.Extensions{Strategies: brought.Strategies, Kinds: brought.Kinds, Whole: true}
+	for _, name := range brought.Sections {
+		own.Sections = append(own.Sections, config.Section{Name: name, Into: new(any)}) // The type is not known here.
+	}
+	own.Options = slices.Concat(formats(), []cluster.Option{cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn)}, methods(), stores())
+	return own
+}
+
+// formats are those of files that not every program reads.
+func formats() []cluster.Option { return []cluster.Option{cluster.WithFormat(toml.Format())} }
 
 // methods links every method of discovery that the project has.
 func methods() []cluster.Option {

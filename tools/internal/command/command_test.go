@@ -66,7 +66,7 @@ func (c *count) Run(*command.Session) error {
 func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
-		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, settings{})},
+		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, values, settings{})},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 		{Name: "count", Help: "Count", Args: c},
 	}}, args...)

@@ -12,9 +12,11 @@ import (
 
 // Config is the command that looks at configuration files.
 type Config struct {
-	Check     Check     `cmd:"" help:"Check configuration files; print every fault, or ok."`
-	Reference Reference `cmd:"" help:"Print what each key means, its default and its values."`
-	Schema    Schema    `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
+	Check     Check          `cmd:"" help:"Check configuration files; print every fault, or ok."`
+	Diff      Diff           `cmd:"" help:"Say where two configurations differ, or one and a node."`
+	Explain   ExplainSetting `cmd:"" help:"Say what a setting is, in files or on a node, and who says so."`
+	Reference Reference      `cmd:"" help:"Print what each key means, its default and its values."`
+	Schema    Schema         `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
 
 // Extensions are what a program adds to the configuration, by name.
@@ -31,8 +33,11 @@ type Checker func(extensions Extensions, paths ...string) (needs, warnings confi
 
 // NewConfig returns the command. Defaults is the struct that the files fill, with its
 // defaults in it.
-func NewConfig(check Checker, defaults any) *Config {
-	return &Config{Check: Check{check: check}, Schema: Schema{defaults: defaults}}
+func NewConfig(check Checker, list ValueLister, defaults any) *Config {
+	lists := valueLists{list: list}
+	return &Config{
+		Check: Check{check: check}, Diff: Diff{valueLists: lists}, Explain: ExplainSetting{valueLists: lists}, Schema: Schema{defaults: defaults},
+	}
 }
 
 // Check is the command that checks files together, as a node would load them.
@@ -94,8 +99,8 @@ type fault struct {
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
 	needs, warnings, err := c.check(Extensions{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds, Each: c.Each}, c.Files...)
-	var faults config.Errors
-	if err != nil && !errors.As(err, &faults) {
+	faults, ok := errorsOf(err)
+	if err != nil && !ok {
 		return err
 	}
 	if s.JSON {
@@ -121,6 +126,9 @@ func (c *Check) Run(s *Session) error {
 	}
 	return nil
 }
+
+// errorsOf returns the faults that an error lists.
+func errorsOf(err error) (config.Errors, bool) { return errors.AsType[config.Errors](err) }
 
 func faultsOf(all config.Errors) []fault {
 	faults := make([]fault, 0, len(all))
