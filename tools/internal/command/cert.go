@@ -345,17 +345,18 @@ const fresh = ".new"
 
 // writePair writes two new files, or neither.
 func writePair(certificate, key string, raw, private []byte) error {
-	if err := writeNew(key, 0o600, "PRIVATE KEY", private); err != nil {
+	block := func(label string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der}) }
+	if err := writeNew(key, 0o600, block("PRIVATE KEY", private)); err != nil {
 		return err
 	}
-	if err := writeNew(certificate, 0o644, "CERTIFICATE", raw); err != nil {
+	if err := writeNew(certificate, 0o644, block("CERTIFICATE", raw)); err != nil {
 		return errors.Join(err, os.Remove(key))
 	}
 	return nil
 }
 
-// writeNew writes a PEM block into a file that does not exist yet.
-func writeNew(path string, mode os.FileMode, label string, der []byte) error {
+// writeNew writes a file that does not exist yet.
+func writeNew(path string, mode os.FileMode, content []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("%s exists, and is not overwritten: name another file, or move it away", path)
@@ -363,7 +364,8 @@ func writeNew(path string, mode os.FileMode, label string, der []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(pem.Encode(file, &pem.Block{Type: label, Bytes: der}), file.Sync(), file.Close()); err != nil {
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
 	return nil

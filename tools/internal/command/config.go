@@ -15,6 +15,7 @@ type Config struct {
 	Check     Check          `cmd:"" help:"Check configuration files; print every fault, or ok."`
 	Diff      Diff           `cmd:"" help:"Say where two configurations differ, or one and a node."`
 	Explain   ExplainSetting `cmd:"" help:"Say what a setting is, in files or on a node, and who says so."`
+	FromAkka  FromAkka       `cmd:"" name:"from-akka" help:"Translate a file of Akka or Pekko."`
 	Reference Reference      `cmd:"" help:"Print what each key means, its default and its values."`
 	Schema    Schema         `cmd:"" help:"Print the JSON Schema of configuration files, for editors."`
 }
