@@ -35,8 +35,8 @@ type Bounds struct {
 
 	// Waver is the time from an unreachable record about a node that is well, made
 	// because a few packets in a row were lost, to the moment at which all know that it
-	// was taken back (docs/downing.md, "the next answer takes that back, which all of up to 50
-	// members know within 7 s of the accusation").
+	// was taken back (docs/downing.md, "the next answer takes that back, and all of up to 50 members know that within
+	// 7 s of the report").
 	Waver time.Duration
 
 	// Answered says that news reaches every member, and its answer all others, within the

@@ -75,7 +75,8 @@ func (d *Discovered) Serve(w *simulation.World) {
 	strategies.Garble(protocol.CallLookup, func(r *rand.Rand, _ any) any {
 		return []any{nil, "contact points", discovery.Targets{List: []discovery.Target{{Host: "A B", Port: 1}}}}[r.IntN(3)]
 	})
-	// The figures are those of docs/plugins.md, "The pace of questions". A member may look up for a node that asks it.
+	// The figures are those of docs/plugins.md, "The node sets the rate of questions". A member may look up for a node
+	// that asks it.
 	strategies.Bound(protocol.CallLookup, simulation.Pace{Most: 2, Per: bootstrap.Default().Interval})
 	strategies.Bound(protocol.CallJoinDecider, simulation.Pace{Most: 1, Per: protocol.Default().JoinInterval})
 	strategies.Answer(protocol.CallJoinDecider, func(_ *simulation.Node, request any) (any, error) {

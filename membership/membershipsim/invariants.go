@@ -76,7 +76,7 @@ type Invariants struct {
 
 	// MinoritySurvives says that the downing strategy may let a side without a majority
 	// survive. When all nodes of such a side have ended, another side that has waited for
-	// a decision goes on (docs/downing.md, "Who is refused, or gets no answer, waits and hosts nothing"), and
+	// a decision goes on (docs/downing.md, "A side that is refused, or gets no answer, waits and hosts nothing"), and
 	// assigns again what the first one had assigned. By then no
 	// node that could host holds the first assignments any more, and no two assignments
 	// have the same name.

@@ -26,8 +26,8 @@ func caused(self gossip.NodeID, was, is *gossip.State) error {
 }
 
 // canDecide checks that every node that is up can decide by the downing strategy of the cluster: when a node learns of
-// a strategy, every live voter that it knows has it (docs/downing.md, "the cluster changes when all members have loaded
-// the new strategy, while nobody is missing"). One that exits has handed over what it hosted.
+// a strategy, every live voter that it knows has it (docs/downing.md, "The cluster changes when all members have
+// loaded the new strategy and none is missing."). One that exits has handed over what it hosted.
 func (c *Invariants) canDecide(n *simulation.Node, was, is *gossip.State) error {
 	r := is.Downing()
 	if was != nil && was.Downing() == r && shared(was.Members(), is.Members()) || r.Gen == 0 {

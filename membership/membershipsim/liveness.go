@@ -36,11 +36,11 @@ import (
 //	          is one leader, and so one oldest member; except for moments of at most
 //	          [Bounds.Waver]
 //	standing  each member may host, except for moments in which an answer was lost (docs/downing.md,
-//	          "For lost answers a member may be unable to host for at most 6 s")
+//	          "Because of lost answers a member may be unable to host for at most 6 s")
 //	survives  of a settled cluster that is cut once, the side with a majority whose
 //	          links all work hosts again within [Bounds.Accuse] and [Bounds.Remove]: all
-//	          of it if nobody else reaches it, else some (docs/downing.md, "With every strategy, of each broken
-//	          link within a side one end goes")
+//	          of it if nobody else reaches it, else some (docs/downing.md, "If a link within a side is broken, every
+//	          strategy downs one of its two ends")
 //	endless   while nothing changes from outside, no node is started and ends by
 //	          itself again and again, unless the stability margin is too short for
 //	          news and its answer ([Bounds.Answered]) (docs/configuration.md, "if it is shorter than twice the time in
@@ -59,8 +59,8 @@ type Liveness struct {
 	MajorityOnly bool
 
 	// MayWait reports whether a cluster may have to wait for an operator to found it, since too many of its nodes have
-	// lost their records: then it need not settle (docs/operations.md, "More than half of the voters have burned down
-	// with their disks, or lost their memory."). Nil means never.
+	// lost their records: then it need not settle (docs/operations.md, "more than half of the voters are lost with
+	// their disks, or have lost their data directories"). Nil means never.
 	MayWait func() bool
 
 	// Silences, Marks, Flaps, Settled and Splits count how often each of these was really checked.
@@ -341,7 +341,7 @@ func (l *Liveness) survives() error {
 
 // winners returns the nodes connected to a majority whose links to each other all work, and whether these are that
 // majority alone; nil without such a majority, or when an edit of the members is under way, since then no side need
-// survive (docs/operations.md, "While a node joins or leaves some splits leave nobody, for parts of a second").
+// survive (docs/operations.md, "For parts of a second while a node joins or leaves, no side survives some splits").
 func (l *Liveness) winners() (side []gossip.NodeID, alone bool) {
 	var running []*simulation.Node
 	for _, n := range l.world.Nodes() {

@@ -20,8 +20,8 @@ import (
 //
 // [OneCluster.Watch] adds the check to a world.
 type OneCluster struct {
-	// BirthsMayFall says that births are not checked, as no node has a disk (docs/operations.md, "births, and with them
-	// epochs, rest on the wall clocks.").
+	// BirthsMayFall says that births are not checked, as no node has a disk (docs/operations.md, "births, and with
+	// them epochs, depend on the wall clocks.").
 	BirthsMayFall bool
 
 	// Excused reports whether so many records were lost that nothing is promised any

@@ -32,8 +32,8 @@ type limitState struct {
 
 const (
 	weighEvery = 20 * time.Millisecond
-	// maxSpare is the time between two looks at those who were busy (docs/sharding.md, "more; they are looked at
-	// again every 10 ms"), and a moment for the look.
+	// maxSpare is the time between two looks at those who were busy (docs/sharding.md, "the node exceeds it, and
+	// checks again every 10 ms"), and a moment for the look.
 	maxSpare = 15 * time.Millisecond
 )
 

@@ -23,7 +23,7 @@ import (
 // The times of leases.
 const (
 	leaseTTL     = 6 * time.Second
-	leaseSure    = leaseTTL * 95 / 100 // (docs/sharding.md, "When a lease is lost, 5 % before the store can give it to another")
+	leaseSure    = leaseTTL * 95 / 100 // (docs/sharding.md, "A lease counts as lost 5 % before the store can give it")
 	leaseLook    = 250 * time.Millisecond
 	maxLeaseDown = 12 * time.Second
 )

@@ -456,8 +456,8 @@ func (l *Ledger) begin(node gossip.NodeID, s protocol.ShardID, e *cell.Entity, i
 	case e.Epoch().Less(l.begins[e.ID()]):
 		l.violate("I1: %s processes a message of %s in shard %d under epoch %s, after epoch %s", node, e.ID(), s, e.Epoch(), l.begins[e.ID()])
 	}
-	// (docs/sharding.md, "How long a message was on its way is known from the first answer between two processes on,
-	// less what their clocks drift apart since the last.")
+	// (docs/sharding.md, "From the first answer between two processes on, they know how long a message was in flight,
+	// except for the drift of their clocks since the last answer.")
 	if late := l.world.Now() - r.deadline - l.drift; r.deadline > 0 && late > 0 && !r.blind {
 		l.violate("I20: %s begins message %d %v after its deadline", node, id, late)
 	}

@@ -119,8 +119,8 @@ func (m *memories) restored(node gossip.NodeID, entity string, i *instance, snap
 }
 
 // empty notes that an instance starts without memory, and checks that there was none where nothing is wrong
-// (docs/sharding.md, "The memory is gone after a crash, of the node, or of the coordinator or the new home in the
-// middle of the move").
+// (docs/sharding.md, "The memory is lost after a crash of the node, or of the coordinator or the new home in the
+// middle of the move.").
 func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
 	before := m.before(entity, i)
 	if before == nil {
@@ -132,8 +132,8 @@ func (m *memories) empty(node gossip.NodeID, entity string, i *instance) {
 	before.gave = false
 }
 
-// forgotten notes that the memory of an entity is said to be lost (docs/sharding.md, "After `passivate-after` without a
-// message it is dropped").
+// forgotten notes that the memory of an entity is said to be lost (docs/sharding.md, "After `passivate-after` without
+// a message the snapshot is dropped").
 func (m *memories) forgotten(f protocol.MemoryLost) {
 	m.counts.Lost++
 	if m.snapshots.Whole && f.Loss != protocol.LossIdle {
@@ -144,8 +144,8 @@ func (m *memories) forgotten(f protocol.MemoryLost) {
 	}
 }
 
-// forgets reports whether a node is of a release that does not know of snapshots (docs/sharding.md, "A node that does
-// not know of snapshots, be it the old home, the coordinator or the new home, passes none on").
+// forgets reports whether a node is of a release that does not know of snapshots (docs/sharding.md, "A node of a
+// version without snapshots, as old home, coordinator or new home, forwards none").
 func (h Snapshots) forgets(node gossip.NodeID) bool {
 	return h.Older && versionOf(node) < protocol.VersionReplies
 }

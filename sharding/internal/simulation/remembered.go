@@ -80,8 +80,8 @@ const (
 	archiveTerm = 20 * time.Second      // In one of four of these the archive is down.
 
 	// maxTakeover bounds how long a set of a former number of shards may be on its way to forget an entity that runs
-	// again, and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later, and
-	// one whose node is lost before that begins with its next message").
+	// again, and is not remembered anew yet (docs/sharding.md, "the entity is remembered some milliseconds later. If
+	// its node is lost before that, the entity starts with its next message").
 	maxTakeover = 20 * time.Second
 )
 
@@ -230,8 +230,8 @@ func (a *archive) write(node gossip.NodeID, c remembering.Change, set *archivedS
 }
 
 // mayForget reports whether an entity has asked to be stopped, and was not started since or a short time ago. With
-// First those are forgotten too that are given up before they have run (docs/sharding.md, "An entity whose first
-// message was refused is remembered only if it was before").
+// First those are forgotten too that are given up before they have run (docs/sharding.md, "Such an entity is
+// remembered only if it was before").
 func (a *archive) mayForget(id string) bool {
 	until, asked := a.asked[id]
 	return a.cfg.First && !a.ran[id] || asked && (until == math.MaxInt64 || a.ledger.world.Now() <= until+maxTakeover)
