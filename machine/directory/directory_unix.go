@@ -26,7 +26,16 @@ func Lock(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return file, nil
+	return lock{file}, nil
+}
+
+// lock is a file that is locked.
+type lock struct{ file *os.File }
+
+// Close unlocks the file and closes it. Closing alone does not unlock it at once: a process that another goroutine is
+// about to start has the file open too, until its program begins.
+func (l lock) Close() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }
 
 // Sync makes the names in a directory survive a crash of the machine: what was created,

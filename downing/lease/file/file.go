@@ -124,7 +124,7 @@ func (s *Store) grant(c lease.Claim, file *os.File, mayLast bool) (lease.Answer,
 	delete(s.held, c.Name)
 	h, err := s.next(c, file, mayLast)
 	if err != nil && h.lasts.IsZero() {
-		return lease.Answer{}, errors.Join(err, file.Close())
+		return lease.Answer{}, errors.Join(err, unlock(file))
 	}
 	s.held[c.Name] = h
 	if err != nil {
@@ -178,7 +178,7 @@ func (s *Store) Give(ctx context.Context, c lease.Claim) error {
 	}
 	delete(s.held, c.Name)
 	err := s.write(c.Name, record{token: h.token, owner: h.owner, given: true})
-	return errors.Join(err, h.lock.Close())
+	return errors.Join(err, unlock(h.lock))
 }
 
 // Close unlocks all leases. It may be called more than once.
@@ -188,7 +188,7 @@ func (s *Store) Close() error {
 	s.closed = true
 	var faults []error
 	for _, h := range s.held {
-		faults = append(faults, h.lock.Close())
+		faults = append(faults, unlock(h.lock))
 	}
 	clear(s.held)
 	return errors.Join(faults...)
@@ -223,7 +223,7 @@ func (s *Store) read(name string) (record, error) {
 		return record{}, err
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxRecordBytes+1))
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err = errors.Join(err, unlock(file)); err != nil {
 		return record{}, err
 	}
 	r, err := decode(data)

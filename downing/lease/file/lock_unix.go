@@ -28,6 +28,12 @@ func lock(name string) (*os.File, error) {
 	return file, nil
 }
 
+// unlock unlocks the file and closes it. Closing alone does not unlock it at once: a process that another goroutine is
+// about to start has the file open too, until its program begins.
+func unlock(file *os.File) error {
+	return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close())
+}
+
 // syncDirectory makes what was renamed in a directory survive a crash of the machine.
 func syncDirectory(path string) error {
 	dir, err := os.Open(path)

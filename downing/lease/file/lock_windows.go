@@ -28,5 +28,8 @@ func lock(name string) (*os.File, error) {
 	return os.NewFile(uintptr(handle), name), nil
 }
 
+// unlock closes the file.
+func unlock(file *os.File) error { return file.Close() }
+
 // syncDirectory does nothing: the file system journals what becomes of names.
 func syncDirectory(string) error { return nil }
