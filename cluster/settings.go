@@ -15,8 +15,8 @@ import (
 type SettingsReport struct {
 	Self     string         `json:"self"`               // The node that was asked.
 	Settings []config.Value `json:"settings,omitempty"` // With which it runs, those of a section sorted by key.
-	// Pending are the settings that its files and providers have otherwise by now, if that was asked for, and Faults what
-	// is wrong with those: a reload takes nothing over then, nor when one of the settings needs a restart.
+	// Pending are the settings that its files and providers have otherwise by now, and Faults what is wrong with those: a
+	// reload takes nothing over then, nor when one of the settings needs a restart.
 	Pending []config.Difference `json:"pending,omitempty"`
 	Faults  []string            `json:"faults,omitempty"`
 }
@@ -77,6 +77,10 @@ func (r *reloader) report(ctx context.Context) (SettingsReport, error) {
 			pending, err = r.options.values(now)
 			report.Faults = textsOf(err)
 		}
+		if r.file == nil {
+			report.Settings, err = r.options.changedBy(new(config.File), configuration{Config: Default(), own: r.running.own}, r.running)
+			return err
+		}
 		if report.Settings, err = r.options.values(r.file); err == nil && pending != nil {
 			report.Pending, _ = config.Compare(report.Settings, pending)
 		}
@@ -84,27 +88,26 @@ func (r *reloader) report(ctx context.Context) (SettingsReport, error) {
 	})
 }
 
-// values lists the settings that a file gives and the program changes. A file that is nil is that of a node that was
-// configured in code.
+// values lists the settings that a file gives and the program changes.
 func (o *options) values(file *config.File) ([]config.Value, error) {
-	here := *o
-	here.starts = false
-	before := configuration{Config: Default()}
-	if file != nil {
-		if err := here.fill(file, &before); err != nil {
+	var before, after configuration
+	for _, c := range []*configuration{&before, &after} {
+		c.Config = Default()
+		if err := o.fill(file, c); err != nil {
 			return nil, err
 		}
 	}
-	written, err := here.valuesOf(file, before)
+	o.change(&after)
+	return o.changedBy(file, before, after)
+}
+
+// changedBy lists the settings of a configuration that a program has made of another one, which a file gave.
+func (o *options) changedBy(file *config.File, before, after configuration) ([]config.Value, error) {
+	written, err := o.valuesOf(file, before)
 	if err != nil {
 		return nil, err
 	}
-	after := before
-	if o.config != nil {
-		after.Config = *o.config
-	}
-	here.change(&after)
-	values, err := here.valuesOf(file, after)
+	values, err := o.valuesOf(file, after)
 	changed, _ := config.Compare(written, values)
 	for _, d := range changed {
 		if d.To != nil {
@@ -116,9 +119,6 @@ func (o *options) values(file *config.File) ([]config.Value, error) {
 
 // valuesOf lists the settings of a configuration and of the sections of the program.
 func (o *options) valuesOf(file *config.File, c configuration) ([]config.Value, error) {
-	if file == nil {
-		file = new(config.File)
-	}
 	all, err := file.Values("", c.Config)
 	for i, value := range c.own {
 		if err == nil {
