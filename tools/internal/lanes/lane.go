@@ -132,14 +132,20 @@ func waiting() string { return "-p=" + strconv.Itoa(2*runtime.NumCPU()) }
 const spacious = "GOGC=400"
 
 // Tests returns the steps of `make test`: everything that needs no tag. The packages that take longest come first, so
-// that none of them is left alone at the end.
-func Tests(w *Workspace) []Step {
+// that none of them is left alone at the end; before them, when documents have changed, those that read documents.
+func Tests(w *Workspace, changed bool) []Step {
 	long := []string{
 		"sharding/internal/simulation", "cluster", "membership/membershipsim", "membership/internal/protocol", "membership",
 		"ddata/internal/simulation", "ddata/internal/protocol", "downing",
 	}
 	plain := without(w.Plain(), gates())
-	return []Step{{Packages: append(only(long, plain), without(plain, long)...), Args: []string{timeout, waiting()}, Env: []string{spacious}}}
+	var steps []Step
+	if changed {
+		read := only(w.Outside(), plain)
+		steps = []Step{{Packages: read, Args: []string{timeout, waiting(), "-count=1"}, Env: []string{spacious}}}
+		plain = without(plain, read)
+	}
+	return append(steps, Step{Packages: append(only(long, plain), without(plain, long)...), Args: []string{timeout, waiting()}, Env: []string{spacious}})
 }
 
 func race(ctx context.Context, w *Workspace, part int) []Step {

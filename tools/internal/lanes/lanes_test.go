@@ -215,9 +215,15 @@ func TestNoPackageIsForgotten(t *testing.T) {
 	w, err := Open(filepath.Join("..", "..", ".."))
 	require.NoError(t, err)
 	run := gates()
-	for _, s := range Tests(w) {
-		run = append(run, s.Packages...)
+	tests := Tests(w, false)
+	require.Len(t, tests, 1)
+	run = append(run, tests[0].Packages...)
+	tests = Tests(w, true)
+	require.ElementsMatch(t, run[len(gates()):], slices.Concat(tests[0].Packages, tests[1].Packages))
+	for _, reads := range []string{"cluster", "tools/cmd/quorate", "tools/internal/akka"} {
+		require.Contains(t, tests[0].Packages, reads)
 	}
+	require.NotContains(t, tests[0].Packages, "sharding")
 	for _, l := range Lanes() {
 		for _, s := range l.Steps(t.Context(), w, 0) {
 			run = append(run, s.Packages...)
@@ -230,6 +236,40 @@ func TestNoPackageIsForgotten(t *testing.T) {
 	}
 	_, err = Find("nope")
 	require.EqualError(t, err, `there is no lane "nope"; the lanes are: race, process, mutants, seeds, fuzz, consumer, servers, languages, databases, pages`)
+}
+
+// A test that reads a document of another module is tested anew when a document has changed, until it has passed.
+func TestChangedDocumentsAreReadAgain(t *testing.T) {
+	w := tree(t, map[string]string{
+		"go.work":       "go 1.26.0\n\nuse (\n\t./m\n\t./n\n)\n",
+		".gitignore":    "/.tmp\n",
+		"docs/page.md":  "a page",
+		"m/m_test.go":   "package m\n\nvar page = \"../docs/page.md\"\n",
+		"m/a/a_test.go": "package a\n\nvar page = filepath.Join(\"..\", \"..\", \"docs\", \"page.md\")\n",
+		"m/b/b_test.go": "package b\n\nvar near, none, above = \"../m_test.go\", \"../../docs/none.md\", \"../../..\"\n",
+		"n/n_test.go":   "//go:build process\n\npackage n\n\nvar page = \"../docs/page.md\"\n",
+	})
+	require.Equal(t, []string{"m", "m/a"}, w.Outside())
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
+		_, err := w.Git(t.Context(), args...)
+		require.NoError(t, err)
+	}
+	look := func() Documents {
+		d, err := w.Documents(t.Context())
+		require.NoError(t, err)
+		return d
+	}
+	require.NoError(t, os.MkdirAll(filepath.Join(w.Root, ".tmp", "log"), 0o755))
+	first := look()
+	require.True(t, first.Changed())
+	require.NoError(t, first.Passed())
+	require.False(t, look().Changed())
+	require.NoError(t, os.WriteFile(filepath.Join(w.Root, "m/m_test.go"), []byte("package m\n"), 0o600))
+	require.False(t, look().Changed(), "go sees that by itself")
+	require.NoError(t, os.WriteFile(filepath.Join(w.Root, "docs/page.md"), []byte("another page"), 0o600))
+	require.True(t, look().Changed())
+	require.NoError(t, os.Remove(filepath.Join(w.Root, "docs/page.md")))
+	require.True(t, look().Changed())
 }
 
 // A run beside busy loops does not pass by what an earlier one has found.

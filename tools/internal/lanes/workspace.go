@@ -36,6 +36,7 @@ type testFile struct {
 	seeds      bool   // has tests with more seeds in the lane of them
 	tests      []string
 	fuzz       []string
+	reads      []string // paths that lead upwards, relative to dir
 }
 
 // apart are modules of tests that go.work does not name: each needs a server so heavy that it
@@ -92,6 +93,7 @@ func (w *Workspace) readFile(name string) error {
 			t.constraint = rest
 		}
 		t.seeds = t.seeds || strings.Contains(line, "simulationtest.Times") || strings.Contains(line, "simulationtest.Within(")
+		t.reads = append(t.reads, upwards(line)...)
 		t.bubble = t.bubble || line == "\t\"testing/synctest\""
 		if rest, ok := strings.CutPrefix(line, "func "); ok {
 			name, _, _ := strings.Cut(rest, "(")
@@ -105,6 +107,21 @@ func (w *Workspace) readFile(name string) error {
 	}
 	w.files = append(w.files, t)
 	return lines.Err()
+}
+
+// upward matches a path in quotes that leads upwards, in one text or in several that are joined.
+var upward = regexp.MustCompile(`"\.\./[^"]*"|"\.\."(?:,\s*"[^"]*")+`)
+
+// upwards returns the paths of a line that lead upwards.
+func upwards(line string) (paths []string) {
+	for _, found := range upward.FindAllString(line, -1) {
+		parts := strings.Split(found, ",")
+		for i := range parts {
+			parts[i] = strings.Trim(strings.TrimSpace(parts[i]), `"`)
+		}
+		paths = append(paths, path.Join(parts...))
+	}
+	return paths
 }
 
 // dirs returns the directories of the test files that are wanted, sorted.
@@ -142,10 +159,12 @@ func (w *Workspace) Names(tags ...string) string {
 }
 
 // Plain returns those that have tests without any tag of a lane.
-func (w *Workspace) Plain() []string {
-	lane := regexp.MustCompile(`(^|[^!])\b(process|python|typescript|java|postgres|chromium|mutants|seeds|namespaces|lint|traces|race)\b`)
-	return w.dirs(func(f testFile) bool { return !lane.MatchString(f.constraint) })
-}
+func (w *Workspace) Plain() []string { return w.dirs(testFile.plain) }
+
+// tagged matches a constraint that names the tag of a lane.
+var tagged = regexp.MustCompile(`(^|[^!])\b(process|python|typescript|java|postgres|chromium|mutants|seeds|namespaces|lint|traces|race)\b`)
+
+func (f testFile) plain() bool { return !tagged.MatchString(f.constraint) }
 
 // Bubbles returns those that have tests in virtual time.
 func (w *Workspace) Bubbles() []string { return w.dirs(func(f testFile) bool { return f.bubble }) }
@@ -163,6 +182,21 @@ func (w *Workspace) Targets() []string {
 	}
 	slices.Sort(targets)
 	return targets
+}
+
+// Outside returns those with a test, without a tag of a lane, that reads something of the tree outside of its module.
+// Go remembers the result of such a test although that has changed.
+func (w *Workspace) Outside() []string {
+	return w.dirs(func(f testFile) bool {
+		return f.plain() && slices.ContainsFunc(f.reads, func(name string) bool {
+			name = path.Join(f.dir, name)
+			if name == ".." || strings.HasPrefix(name, "../") || w.moduleOf(name) == w.moduleOf(f.dir) {
+				return false
+			}
+			_, err := os.Stat(filepath.Join(w.Root, filepath.FromSlash(name)))
+			return err == nil
+		})
+	})
 }
 
 // Module returns the module with a name, or an error that names the modules.

@@ -106,7 +106,7 @@ func run(ctx context.Context) error {
 func (c call) do(ctx context.Context, w *lanes.Workspace, command, name string) error {
 	switch command {
 	case "test":
-		if err := c.steps(ctx, w, "test", lanes.Tests(w)); err != nil {
+		if err := c.tests(ctx, w); err != nil {
 			return err
 		}
 		fmt.Println("   not in it: the lanes; `make lanes` lists them, `make all` runs them")
@@ -123,7 +123,7 @@ func (c call) do(ctx context.Context, w *lanes.Workspace, command, name string) 
 		}
 		return c.steps(ctx, w, cmp.Or(flag.Arg(1), name), lane.Steps(ctx, w, number))
 	case "all":
-		failed := c.steps(ctx, w, "test", lanes.Tests(w))
+		failed := c.tests(ctx, w)
 		for _, lane := range lanes.Lanes() {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -139,6 +139,18 @@ func (c call) do(ctx context.Context, w *lanes.Workspace, command, name string) 
 }
 
 // steps runs steps, of the module alone that the command line names.
+// tests runs `make test`.
+func (c call) tests(ctx context.Context, w *lanes.Workspace) error {
+	documents, err := w.Documents(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.steps(ctx, w, "test", lanes.Tests(w, documents.Changed())); err != nil || c.module != "" {
+		return err
+	}
+	return documents.Passed()
+}
+
 func (c call) steps(ctx context.Context, w *lanes.Workspace, name string, steps []lanes.Step) error {
 	if c.module != "" {
 		steps = w.Restrict(steps, c.module)
