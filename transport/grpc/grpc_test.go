@@ -13,6 +13,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,9 @@ type network struct {
 	conns     map[[2]gossip.Address][]net.Conn
 }
 
+// given is how many ports were given to nodes.
+var given atomic.Int32
+
 func newNetwork(memory bool) *network {
 	return &network{
 		memory: memory, listeners: make(map[string]*bufconn.Listener),
@@ -79,8 +83,9 @@ func (n *network) listen(t testing.TB, a *gossip.Address) net.Listener {
 	patience.Eventually(t, func() bool {
 		where := a.String()
 		if a.IsZero() {
-			// Below the ports that a system gives away: nobody else has that of a node which was closed.
-			where = fmt.Sprintf("127.0.0.1:%d", 30_000+rand.IntN(2_000))
+			// Below the ports that a system gives away, and one after the other: nobody else has that of a node which was
+			// closed, also not a test that runs at the same time.
+			where = fmt.Sprintf("127.0.0.1:%d", 30_000+given.Add(1)%2_000)
 		}
 		l, err = net.Listen("tcp", where)
 		return err == nil
