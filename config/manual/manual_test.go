@@ -37,8 +37,14 @@ func TestASectionThatNoFileFillsIsRefused(t *testing.T) {
 
 func TestAKeyOfAFileIsFound(t *testing.T) {
 	all := []manual.Setting{
-		{Key: "node"}, {Key: "node.roles", Type: "list of text"}, {Key: "plugins", Type: "map from names to groups"}, {Key: "plugins.*", Type: "group"},
-		{Key: "plugins.*.path"}, {Key: "plugins.*.settings", Type: "map from names to any values"}, {Key: "rules", Type: "list of groups"}, {Key: "rules[].count"},
+		{Key: "node"},
+		{Key: "node.roles", Type: "list of text"},
+		{Key: "plugins", Type: "map from names to groups"},
+		{Key: "plugins.*", Type: "group"},
+		{Key: "plugins.*.path"},
+		{Key: "plugins.*.settings", Type: "map from names to any values"},
+		{Key: "rules", Type: "list of groups"},
+		{Key: "rules[].count"},
 	}
 	for key, want := range map[string]string{
 		"node.roles": "node.roles", "plugins.witness.path": "plugins.*.path", "plugins.witness.settings.deep.a": "plugins.*.settings", "rules[3].count": "rules[].count",
