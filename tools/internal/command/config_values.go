@@ -162,7 +162,7 @@ func (c *ExplainSetting) nothing(all []manual.Setting) error {
 // Diff is the command that says where two configurations differ.
 type Diff struct {
 	From string `arg:"" help:"Files, joined by commas and merged in this order."`
-	To   string `arg:"" optional:"" help:"The other files. None: the settings with which a node runs."`
+	To   string `arg:"" optional:"" help:"The other files. None: say what the first would change on a node."`
 
 	valueLists
 }
@@ -194,13 +194,13 @@ func (c *Diff) Run(s *Session) error {
 	if err != nil {
 		return err
 	}
-	var to []config.Value
+	to := from
 	if c.To != "" {
 		to, err = c.files(s, c.To)
 	} else {
 		var report cluster.SettingsReport
 		report, err = c.node()
-		to = report.Settings
+		from = report.Settings
 	}
 	if err != nil {
 		return err

@@ -98,6 +98,6 @@ func TestTheSettingsOfANodeAreExplained(t *testing.T) {
 	require.Contains(t, out, "  value      nothing\n  files      /v, the default; quorate reload takes it over\n")
 	status, out, _ = run(t, &count{}, "config", "diff", write(t, plainNode+"twins: {a: 1}\n"), "-node", url, "-allow", "twins")
 	require.Equal(t, command.StatusFailed, status)
-	require.Contains(t, out, "membership.fence\n  from       3s, the default\n  to         5s, cluster.yaml:3\n")
+	require.Contains(t, out, "membership.fence\n  from       5s, cluster.yaml:3\n  to         3s, the default\n")
 	require.Contains(t, out, "not compared twins.a\n")
 }
