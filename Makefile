@@ -295,6 +295,10 @@ reference: needs ## regenerate the reference of the settings from the Go sources
 figures: needs ## renew all figures of docs/downing.md, in some five minutes
 	@$(GO) run ./tools/internal/figures/write .
 
+.PHONY: outdated
+outdated: needs ## which modules of others are behind their newest version, and why they stay; asks the module proxy
+	@$(GO) run ./tools/internal/outdated/list
+
 .PHONY: generate-check
 generate-check: needs $(BIN)/buf ## fail when generated code differs from its source, or a .proto from its last release
 	$(call step,generate-check)
