@@ -480,3 +480,11 @@ func (h *heartbeats) spares(n gossip.NodeID) bool {
 	}
 	return !heard && h.now.Mono.Sub(h.proofAt) < proofInterval+proofInterval/2
 }
+
+// sameMonitored tells whether two lists of members are equal in all that
+// [heartbeats.chooseTargets] looks at, except the records.
+func sameMonitored(a, b []*gossip.Member) bool {
+	return slices.EqualFunc(a, b, func(x, y *gossip.Member) bool {
+		return x == y || x.Node == y.Node && (x.Status == gossip.Down) == (y.Status == gossip.Down)
+	})
+}

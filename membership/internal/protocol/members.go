@@ -12,7 +12,7 @@ import (
 )
 
 // These functions read the state and the last survey for all parts: first about this node
-// and its cluster, then about a member, then about votes.
+// and its cluster, then about a member, then about votes, and last about the base of votes.
 
 // founding reports whether no member has become up in the cluster yet.
 func (c *core) founding() bool { return c.state.LastUpNumber() == 0 }
@@ -174,4 +174,11 @@ func votesInAll(base gossip.Base, n gossip.NodeID) bool {
 // votes tells whether the status of a member lets it vote.
 func votes(member *gossip.Member) bool {
 	return member.UpNumber != 0 && member.Status >= gossip.Up && member.Status <= gossip.Leaving
+}
+
+// sameBase compares two bases, which mostly share their voters.
+func sameBase(a, b gossip.Base) bool {
+	return slices.EqualFunc(a, b, func(x, y []gossip.NodeID) bool {
+		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0] || slices.Equal(x, y))
+	})
 }

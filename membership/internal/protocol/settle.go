@@ -4,8 +4,6 @@
 package protocol
 
 import (
-	"slices"
-
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/component"
 )
@@ -79,14 +77,6 @@ func missing(before, now []*gossip.Member) []*gossip.Member {
 		}
 	}
 	return gone
-}
-
-// sameMonitored tells whether two lists of members are equal in all that
-// [heartbeats.chooseTargets] looks at, except the records.
-func sameMonitored(a, b []*gossip.Member) bool {
-	return slices.EqualFunc(a, b, func(x, y *gossip.Member) bool {
-		return x == y || x.Node == y.Node && (x.Status == gossip.Down) == (y.Status == gossip.Down)
-	})
 }
 
 // survey computes what follows from the state and the confirmations: the leader,

@@ -140,12 +140,5 @@ func (s *surveyBuilder) mayStillVote(n gossip.NodeID) bool {
 	return s.lives(n) && (s.state.Member(n).Status != gossip.Exiting || !s.isLost(n) || s.state.Seen(n))
 }
 
-// sameBase compares two bases, which mostly share their voters.
-func sameBase(a, b gossip.Base) bool {
-	return slices.EqualFunc(a, b, func(x, y []gossip.NodeID) bool {
-		return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0] || slices.Equal(x, y))
-	})
-}
-
 // isExcused tells whether convergence does not wait for a member.
 func (s *surveyBuilder) isExcused(n gossip.NodeID) bool { return s.confirmed(n) || s.waits(n) }
