@@ -12,7 +12,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -49,8 +48,7 @@ type Provider struct {
 type providerReader struct {
 	Provider
 
-	mu   sync.Mutex
-	busy bool // The provider owes an answer. Guarded by mu.
+	turn chan struct{} // Holds one element while the provider owes an answer.
 }
 
 // newProviderReaders returns what asks providers.
@@ -65,7 +63,7 @@ func newProviderReaders(providers []Provider) ([]*providerReader, Errors) {
 		case slices.ContainsFunc(providers[:i], named):
 			faults = append(faults, &Error{File: p.Name, Reason: "two providers have this name", Err: ErrRead})
 		}
-		readers = append(readers, &providerReader{Provider: p})
+		readers = append(readers, &providerReader{Provider: p, turn: make(chan struct{}, 1)})
 	}
 	return readers, faults
 }
@@ -78,17 +76,21 @@ type answer struct {
 
 // read asks the provider, and waits for its answer until the context ends.
 func (l *providerReader) read(ctx context.Context, timeout time.Duration) (document, Errors) {
-	if !l.begin() {
-		return document{}, l.unread("has not answered the question before yet")
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	select {
+	case l.turn <- struct{}{}:
+	case <-limit.C:
+		return document{}, l.unread(fmt.Sprintf("has not answered the question before within %v", timeout))
+	case <-ctx.Done():
+		return document{}, l.unread("is not waited for any more")
 	}
 	answers := make(chan answer, 1)
 	// Owned by the provider: nothing can end its Read. It sends once, and the channel has room for that.
 	go func() {
-		defer l.end()
+		defer func() { <-l.turn }()
 		answers <- l.ask()
 	}()
-	limit := time.NewTimer(timeout)
-	defer limit.Stop()
 	select {
 	case a := <-answers:
 		return a.doc, a.faults
@@ -97,20 +99,6 @@ func (l *providerReader) read(ctx context.Context, timeout time.Duration) (docum
 	case <-ctx.Done():
 		return document{}, l.unread("is not waited for any more")
 	}
-}
-
-func (l *providerReader) begin() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	free := !l.busy
-	l.busy = true
-	return free
-}
-
-func (l *providerReader) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.busy = false
 }
 
 func (l *providerReader) unread(reason string) Errors {

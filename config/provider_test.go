@@ -250,6 +250,33 @@ func TestAProviderIsReadAsAFileIs(t *testing.T) {
 }
 
 // A provider that does not answer is waited for ten seconds, and is asked nothing before it has answered.
+// Two who ask at the same time, such as a reload and somebody who looks, are answered one after the other.
+func TestAProviderIsAskedOnceAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, most := 0, 0
+		s := source{read: func() (map[string]any, error) {
+			asked++
+			most = max(most, asked)
+			<-time.After(time.Second)
+			asked--
+			return map[string]any{"name": "a"}, nil
+		}}
+		file, err := provided(config.Provider{Name: "store", Source: s})
+		require.NoError(t, err)
+		answers := make(chan error, 3)
+		for range cap(answers) {
+			go func() {
+				_, err := file.Reload()
+				answers <- err
+			}()
+		}
+		for range cap(answers) {
+			require.NoError(t, <-answers)
+		}
+		require.Equal(t, 1, most)
+	})
+}
+
 func TestAProviderThatDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stands, asked := make(chan struct{}), 0
@@ -266,7 +293,7 @@ func TestAProviderThatDoesNotAnswer(t *testing.T) {
 		require.ErrorContains(t, err, "store: did not answer within 10s")
 		require.Equal(t, 10*time.Second, time.Since(began))
 		_, err = file.Reload()
-		require.ErrorContains(t, err, "store: has not answered the question before yet")
+		require.ErrorContains(t, err, "store: has not answered the question before within 10s")
 		close(stands)
 		synctest.Wait()
 		file, err = file.Reload()

@@ -26,8 +26,8 @@ type Value struct {
 	// Hidden says that the value is not shown: it is what a reference stands for, what code outside of the program
 	// checks, such as the settings of a plugin, or a setting with the tag hidden:"yes".
 	Hidden bool `json:"hidden,omitempty"`
-	// Source is where the value was written: file and line, the variable of the environment as "$NAME", or the name of a
-	// provider. Empty: nowhere, it is the default.
+	// Source is where the value was written: file and line, the variable of the environment as "$NAME", or the name
+	// of a provider. Empty: nowhere, it is the default.
 	Source string `json:"source,omitempty"`
 	// Reload says that the setting may change while the program runs, see [Change].
 	Reload bool `json:"reload"`
