@@ -124,7 +124,7 @@ func parts() []part {
 		{
 			name: "gateway", defaults: func(c *Config) { c.Gateway = gateway.Default() }, resolve: resolveGateway, start: startGateway, stop: stopGateway,
 		},
-		{name: "reload", start: startReloader, stop: stopReloader, routes: func(n *Node) []management.Route { return append(reloadRoutes(n), n.reloader.routes()...) }}, // Before management, whose routes use it.
+		{name: "reload", start: startReloader, stop: stopReloader, routes: reloadRoutes}, // Before management, whose routes use it.
 		{
 			name: "management", defaults: func(c *Config) { c.Management = management.Default() }, resolve: resolveManagement,
 			start: startManagement, stop: stopManagement,

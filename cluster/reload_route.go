@@ -23,9 +23,11 @@ type Reloaded struct {
 	Changed []string `json:"changed"` // The keys of the settings that it has taken over, sorted.
 }
 
-// reloadRoutes returns the route by which an operator has the node read its files again:
+// reloadRoutes returns the route by which an operator has the node read its files again, and the one by which it says
+// its settings:
 //
-//	POST /v1/reload   [Reloaded], operation "reload"
+//	POST /v1/reload     [Reloaded], operation "reload"
+//	GET  /v1/settings   [SettingsReport]
 func reloadRoutes(n *Node) []management.Route {
 	return []management.Route{{
 		Path: "/v1/reload", Summary: "Have the node read its files again", Result: Reloaded{}, Operation: ReloadOperation, Authorized: true, Limit: operationTimeout,
@@ -41,6 +43,9 @@ func reloadRoutes(n *Node) []management.Route {
 			}
 			return answer, nil
 		},
+	}, {
+		Path: "/v1/settings", Summary: "The settings of the node, and what its files have otherwise", Result: SettingsReport{}, Limit: operationTimeout,
+		Answer: func(ctx context.Context, _ management.Request) (any, error) { return n.reloader.report(ctx) },
 	}}
 }
 

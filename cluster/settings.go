@@ -8,15 +8,14 @@ import (
 	"errors"
 
 	"github.com/quorate/quorate/config"
-	"github.com/quorate/quorate/management"
 )
 
 // SettingsReport is the answer of a node that was asked for its settings.
 type SettingsReport struct {
 	Self     string         `json:"self"`               // The node that was asked.
 	Settings []config.Value `json:"settings,omitempty"` // With which it runs, those of a section sorted by key.
-	// Pending are the settings that its files and providers have otherwise by now, and Faults what is wrong with those: a
-	// reload takes nothing over then, nor when one of the settings needs a restart.
+	// Pending are the settings that its files and providers have otherwise by now, and Faults what is wrong with
+	// those: a reload takes nothing over then, nor when one of the settings needs a restart.
 	Pending []config.Difference `json:"pending,omitempty"`
 	Faults  []string            `json:"faults,omitempty"`
 }
@@ -45,16 +44,6 @@ func Settings(own Extensions, paths ...string) ([]config.Value, error) {
 		}
 	}
 	return all, err
-}
-
-// routes returns the route by which a node says its settings:
-//
-//	GET /v1/settings   [SettingsReport]
-func (r *reloader) routes() []management.Route {
-	return []management.Route{{
-		Path: "/v1/settings", Summary: "The settings of the node, and what its files have otherwise", Result: SettingsReport{}, Limit: operationTimeout,
-		Answer: func(ctx context.Context, _ management.Request) (any, error) { return r.report(ctx) },
-	}}
 }
 
 // report says with which settings the node runs, and what its files and providers have otherwise by now. These are read

@@ -33,7 +33,7 @@ func TestALimitedLogHasFewLines(t *testing.T) {
 		require.Equal(t, 8, strings.Count(text.String(), "level=WARN msg=\"message dropped\" node=1 from=n2\n"))
 		require.Equal(t, 17, strings.Count(text.String(), "\n"))
 		text.Reset()
-		time.Sleep(time.Minute) //nolint:forbidigo // Virtual time.
+		<-time.After(time.Minute)
 		log.Warn("message dropped")
 		log.Warn("message dropped")
 		require.Equal(t, 1, strings.Count(text.String(), "omitted=992"))
@@ -64,7 +64,7 @@ func TestALimitedLogHasALineAboutEachSubject(t *testing.T) {
 			log.WarnContext(machine.About(t.Context(), "", "peern", "3"), "refused")
 		}
 		require.Equal(t, 1+8+1, lines())
-		time.Sleep(time.Minute) //nolint:forbidigo // Virtual time.
+		<-time.After(time.Minute)
 		log.WarnContext(machine.About(t.Context(), "", "peer", "n1"), "refused")
 		log.Warn("refused")
 		require.Equal(t, 2, lines())

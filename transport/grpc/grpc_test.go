@@ -83,8 +83,8 @@ func (n *network) listen(t testing.TB, a *gossip.Address) net.Listener {
 	patience.Eventually(t, func() bool {
 		where := a.String()
 		if a.IsZero() {
-			// Below the ports that a system gives away, and one after the other: nobody else has that of a node which was
-			// closed, also not a test that runs at the same time.
+			// Below the ports that a system gives away, and one after the other: nobody else has that of a node
+			// which was closed, also not a test that runs at the same time.
 			where = fmt.Sprintf("127.0.0.1:%d", 30_000+given.Add(1)%2_000)
 		}
 		l, err = net.Listen("tcp", where)

@@ -60,14 +60,15 @@ type WriteBehindBounds struct {
 
 // Timing are the intervals of a machine.
 type Timing struct {
-	Tick    time.Duration // The interval of repetitions.
-	Gossip  time.Duration // The interval of comparisons with one other replica.
-	Spread  time.Duration // The longest time that a change waits before it is sent.
-	Retry   time.Duration // When an operation asks again those that have not answered.
-	Gather  time.Duration // For how long the leader waits for those of Next that are reachable.
-	Sweep   time.Duration // The interval of sweeps.
-	Expire  time.Duration // The interval of looking for idle keys.
-	Patient time.Duration // How long a pass, or a first ballot, may stand still; each further ballot twice as long, up to Store.
+	Tick   time.Duration // The interval of repetitions.
+	Gossip time.Duration // The interval of comparisons with one other replica.
+	Spread time.Duration // The longest time that a change waits before it is sent.
+	Retry  time.Duration // When an operation asks again those that have not answered.
+	Gather time.Duration // For how long the leader waits for those of Next that are reachable.
+	Sweep  time.Duration // The interval of sweeps.
+	Expire time.Duration // The interval of looking for idle keys.
+	// Patient is how long a pass, or a first ballot, may stand still; each further ballot twice as long, up to Store.
+	Patient time.Duration
 	Store   time.Duration // How long one write of the store may take.
 }
 

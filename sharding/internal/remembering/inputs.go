@@ -137,13 +137,14 @@ type Outbox struct {
 	Close   []Close // Before Open.
 	Open    []Open
 	Change  []Change
-	Start   []Entities               // These entities are to run, if they do not, and if Machine.Begin has nothing against it.
-	Kept    []Entities               // The store has these; with [Config.First] only.
-	Unkept  []Entities               // The store did not take these in time; who gives them up says GiveUp. With First only.
-	Flushed []protocol.ShardID       // Everything of these is written.
-	Ask     []protocol.ExportRequest // For the machine with the first shard of the present layout. Without an answer they are repeated.
-	Answer  []Answer
-	Over    []uint16 // Nothing is left of what was before these layouts.
+	Start   []Entities         // These entities are to run, if they do not, and if Machine.Begin has nothing against it.
+	Kept    []Entities         // The store has these; with [Config.First] only.
+	Unkept  []Entities         // The store did not take these in time; who gives them up says GiveUp. With First only.
+	Flushed []protocol.ShardID // Everything of these is written.
+	// Ask is for the machine with the first shard of the present layout. Without an answer they are repeated.
+	Ask    []protocol.ExportRequest
+	Answer []Answer
+	Over   []uint16 // Nothing is left of what was before these layouts.
 }
 
 // Reset empties the outbox.

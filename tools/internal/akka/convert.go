@@ -126,19 +126,7 @@ func duration(v value) (any, error) {
 	if !n.IsInt() || !n.Num().IsInt64() {
 		return nil, fmt.Errorf("%q is not a duration that can be measured", s)
 	}
-	return written(time.Duration(n.Num().Int64())), nil
-}
-
-// written writes a duration without units that are zero.
-func written(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return time.Duration(n.Num().Int64()).String(), nil
 }
 
 func durationOrOff(v value) (any, error) {

@@ -72,7 +72,7 @@ func TestAFileIsTranslated(t *testing.T) {
 
 func TestUnits(t *testing.T) {
 	for text, want := range map[string]string{
-		"5": "5ms", "5 s": "5s", "5 seconds": "5s", "1 minute": "1m", "90m": "1h30m", "0.5s": "500ms", "200 millis": "200ms", "1d": "24h", "\"3 us\"": "", "-1s": "", "soon": "", "5 weeks": "", "[1]": "", "0.1ns": "", "9999999999 d": "",
+		"5": "5ms", "5 s": "5s", "5 seconds": "5s", "1 minute": "1m0s", "90m": "1h30m0s", "0.5s": "500ms", "200 millis": "200ms", "1d": "24h0m0s", "\"3 us\"": "", "-1s": "", "soon": "", "5 weeks": "", "[1]": "", "0.1ns": "", "9999999999 d": "",
 	} {
 		got, err := translate(t, "akka.cluster.gossip-interval = "+text)
 		if want == "" {

@@ -27,7 +27,8 @@ func (w *Workspace) Documents(ctx context.Context) (Documents, error) {
 		if strings.HasSuffix(name, ".go") {
 			continue
 		}
-		if info, err := os.Lstat(filepath.Join(w.Root, filepath.FromSlash(name))); err == nil { // One that is gone is not in the hash.
+		// One that is gone is not in the hash.
+		if info, err := os.Lstat(filepath.Join(w.Root, filepath.FromSlash(name))); err == nil {
 			fmt.Fprintf(h, "%q %d %d\n", name, info.Size(), info.ModTime().UnixNano())
 		}
 	}
