@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,15 +19,36 @@ import (
 
 // Each oracle can fail: what a program was told is changed behind its back, and it must say so.
 
-// noting is a test that notes its errors in the place of failing.
+// noting is a test that notes its errors in the place of failing. Programs err in goroutines of their own.
 type noting struct {
 	testing.TB
 
-	said []string
+	guard sync.Mutex
+	said  []string
 }
 
 func (n *noting) Errorf(format string, args ...any) {
+	n.guard.Lock()
+	defer n.guard.Unlock()
 	n.said = append(n.said, fmt.Sprintf(format, args...))
+}
+
+// taken returns what was said since it was asked last.
+func (n *noting) taken() string {
+	n.guard.Lock()
+	defer n.guard.Unlock()
+	said := strings.Join(n.said, "\n")
+	n.said = nil
+	return said
+}
+
+// under calls what plants a fault with a lock held.
+func under(guard *sync.Mutex, plant func()) func() {
+	return func() {
+		guard.Lock()
+		defer guard.Unlock()
+		plant()
+	}
 }
 
 func TestEachOracleCanFail(t *testing.T) {
@@ -42,7 +64,7 @@ func TestEachOracleCanFail(t *testing.T) {
 			restored = accounts.copied()
 			w.c.Advance(10 * time.Second)
 		})
-		require.Empty(t, n.said)
+		require.Empty(t, n.taken())
 
 		for want, plant := range map[string]func(){
 			"were acknowledged before it": func() { counters.of["kept-count-1"].acknowledged += 100 },
@@ -55,19 +77,20 @@ func TestEachOracleCanFail(t *testing.T) {
 			"whose node runs, came":       func() { deliveries.senders[len(deliveries.senders)-1].sent[0] += 2 },
 			"has not come":                func() { reminders.due["it"] = time.Now() },
 			"runs 0 times":                func() { remembered.told["it"] = true },
-			"heard remark":                func() { chat.listeners[0].heard[voice(chat.listeners[1], last)] = math.MaxInt },
+			"heard remark":                under(&chat.guard, func() { chat.listeners[0].heard[voice(chat.listeners[1], last)] = math.MaxInt }),
 			"finds the places":            func() { chat.listeners = chat.listeners[1:] },
-			"has written":                 func() { writer.highest = sharding.Epoch{Born: math.MaxInt64} },
+			"has written":                 under(&writer.guard, func() { writer.highest = sharding.Epoch{Born: math.MaxInt64} }),
 		} {
-			n.said, w.found = nil, map[string]int{}
+			under(&w.mu, func() { clear(w.found) })()
+			n.taken()
 			plant()
 			w.judge()
-			require.Contains(t, strings.Join(n.said, "\n"), want)
+			require.Contains(t, n.taken(), want)
 		}
 
-		n.said = nil
+		n.taken()
 		w.c.Kill(w.machines[0].node)
 		w.whole("nothing")
-		require.Contains(t, strings.Join(n.said, "\n"), "the node on 10.0.0.1:7946 has ended by itself")
+		require.Contains(t, n.taken(), "the node on 10.0.0.1:7946 has ended by itself")
 	})
 }
