@@ -47,7 +47,7 @@ func machineRules() rules {
 	level := Level{Name: Majority}
 	return rules{
 		reads: level.reads, writes: level.writes, agreed: level.agreed,
-		stays:    func(r *Register, _ ReplicaID) bool { return r.stays(true, true) },
+		stays:    func(r *Register, _ ReplicaID) bool { return r.stays(true) },
 		fence:    counts,
 		counts:   counts,
 		enough:   (*views).enough,
@@ -722,7 +722,7 @@ func defects() []defect {
 			r.ready = func(v *views, caught func(ReplicaID) bool) bool { return v.all[0].next.count(caught) > 0 }
 		}},
 		{name: "only new replicas catch up", put: func(r *rules) {
-			r.stays = func(r *Register, id ReplicaID) bool { return r.stays(true, true) || r.Current.Has(id) }
+			r.stays = func(r *Register, id ReplicaID) bool { return r.stays(true) || r.Current.Has(id) }
 		}},
 		{name: "caught up with one copy", put: func(r *rules) {
 			r.enough = func(v *views, _ ReplicaID, taken, _ func(ReplicaID) bool) bool {

@@ -4,8 +4,6 @@
 package protocol
 
 import (
-	"fmt"
-
 	"github.com/quorate/quorate/ddata/crdt"
 	"github.com/quorate/quorate/ddata/internal/table"
 	"github.com/quorate/quorate/gossip"
@@ -109,7 +107,9 @@ func (g *group) adopt(r *Register, fresh bool) {
 		// again with nothing.
 		g.drop(false)
 	}
-	g.caught = r.stays(g.caught, fresh || r.Gen == known+1)
+	if !r.stays(fresh || r.Gen == known+1) {
+		g.caught = false
+	}
 	g.dropBuckets(known)
 	g.lags.adopted(r)
 	g.disk.metaChanged()
@@ -140,26 +140,6 @@ func (g *group) propose(p *proposal) {
 	}
 }
 
-// promised counts a promise of a replica, and has this one accept too when enough have promised.
-func (g *group) promised(by ReplicaID, b Promise) {
-	enough, out := g.change.promise(by, b)
-	g.post(out...)
-	if !enough {
-		return
-	}
-	if own, votes := g.change.ownAccepted(); votes {
-		g.accepted(g.self, own)
-	}
-}
-
-// accepted counts an acceptance of a replica, and adopts the register that is decided by it.
-func (g *group) accepted(by ReplicaID, b Accepted) {
-	if v := g.change.acceptance(by, b); v != nil {
-		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
-		g.adopt(v, g.reg == nil)
-	}
-}
-
 // catchUp asks for what this replica lacks, if it has to catch up.
 func (g *group) catchUp() {
 	if !g.transfer.needs() {
@@ -178,32 +158,6 @@ func (g *group) caughtUp(has bool) {
 	g.disk.metaChanged()
 	g.greet()
 	g.ops.transferEnded()
-}
-
-// compare handles a message of a pass, and tells the other parts when the pass has ended.
-func (g *group) compare(p *peer, e Envelope) {
-	x := g.passes.received(p, e)
-	g.give(p, x.back)
-	g.post(x.out...)
-	if x.ended == nil {
-		return
-	}
-	if x.ended.catchingUp {
-		g.caughtUp(g.transfer.noteTaken(x.ended))
-	}
-	g.storeCheck.ended(x.ended)
-	g.restored()
-	g.majorities.ended(x.ended)
-}
-
-// take makes a register the known one. It sends no message and ends no operation: until [group.adopt] has come to its
-// end, parts still go by the register before.
-func (g *group) take(r *Register) {
-	g.reg = r
-	g.views = newViews(r, placement{g.cfg.Copies}, table.Buckets)
-	clear(g.knows)
-	g.knows[g.self] = true
-	g.sealed = g.ends()
 }
 
 // drop drops every entry that this replica holds. With aside, the store keeps a copy of them.

@@ -12,7 +12,7 @@ import (
 )
 
 // What this node knows of the register, of the other replicas, and of its own one. The methods of [known] change
-// nothing.
+// nothing, but for [known.take].
 
 // known is what this node knows of a group of keys. The parts of the group decide by it; the group alone changes it.
 type known struct {
@@ -32,6 +32,16 @@ type known struct {
 	gone   map[ReplicaID]gossip.NodeID // The last nodes of replicas of the register that are those of no member.
 
 	storeCheck storeCheck // Whether stores hold what they should.
+}
+
+// take makes a register the known one. It sends no message and ends no operation: until [group.adopt] has come to its
+// end, parts still go by the register before.
+func (k *known) take(r *Register) {
+	k.reg = r
+	k.views = newViews(r, placement{k.cfg.Copies}, table.Buckets)
+	clear(k.knows)
+	k.knows[k.self] = true
+	k.sealed = k.ends()
 }
 
 // apart reports whether this replica must not count: its store may lack, or lacks, what it has promised or

@@ -3,7 +3,11 @@
 
 package protocol
 
-import "github.com/quorate/quorate/gossip"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/gossip"
+)
 
 // How an envelope is handled ([group.received]): what it says of its sender is noted ([group.meet]), what it brings of
 // the register is adopted ([group.learn]), and its body is handed to one part ([group.dispatch]). Before each of these
@@ -149,7 +153,8 @@ func (g *group) meet(p *peer, e Envelope) {
 		if g.peers[p.id] == p {
 			delete(g.peers, p.id)
 		}
-		p.id, p.written, g.rerouted = e.From, 0, true
+		p.id, p.written = e.From, 0
+		g.rerouted = true
 	}
 	p.written = max(p.written, e.Written)
 	if !g.startedAgain(p) {
@@ -258,4 +263,40 @@ func (g *group) answered(p *peer, b DeltasTaken) {
 	if g.ops.carry(nil, notices); asked && (g.propagation.more || len(g.propagation.unsent) > 0) {
 		g.ops.carry(g.propagation.proceed())
 	}
+}
+
+// promised counts a promise of a replica, and has this one accept too when enough have promised.
+func (g *group) promised(by ReplicaID, b Promise) {
+	enough, out := g.change.promise(by, b)
+	g.post(out...)
+	if !enough {
+		return
+	}
+	if own, votes := g.change.ownAccepted(); votes {
+		g.accepted(g.self, own)
+	}
+}
+
+// accepted counts an acceptance of a replica, and adopts the register that is decided by it.
+func (g *group) accepted(by ReplicaID, b Accepted) {
+	if v := g.change.acceptance(by, b); v != nil {
+		g.m.out.Decide(ComponentName, g.cfg.Name, fmt.Sprintf("generation %d %v", v.Gen, v.Phase), describe(v))
+		g.adopt(v, g.reg == nil)
+	}
+}
+
+// compare handles a message of a pass, and tells the other parts when the pass has ended.
+func (g *group) compare(p *peer, e Envelope) {
+	x := g.passes.received(p, e)
+	g.give(p, x.back)
+	g.post(x.out...)
+	if x.ended == nil {
+		return
+	}
+	if x.ended.catchingUp {
+		g.caughtUp(g.transfer.noteTaken(x.ended))
+	}
+	g.storeCheck.ended(x.ended)
+	g.restored()
+	g.majorities.ended(x.ended)
 }

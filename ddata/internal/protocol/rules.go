@@ -11,7 +11,7 @@ package protocol
 // stays reports whether a replica that had caught up still has when it adopts a register; next says that this is the
 // generation after the one that it knew. In a joint phase every replica has to catch up, also one that was there
 // before; and a replica that has skipped a generation may have skipped a joint phase.
-func (r *Register) stays(caught, next bool) bool { return caught && next && r.Phase != PhaseJoint }
+func (r *Register) stays(next bool) bool { return next && r.Phase != PhaseJoint }
 
 // counted reports whether a replica is one that reads ask, or is to become one.
 func (r *Register) counted(id ReplicaID) bool { return r.Current.Has(id) || r.Next.Has(id) }
