@@ -77,7 +77,8 @@ func mutant(name string) bool { return name == mutantSwitchedOn }
 // their files. The mutants are parallel subtests, all of which have ended when RequireFound returns.
 //
 // With QUORATE_MUTANTS=1/3 in the environment each third of them is looked for, from the first on, with 2/3 and 3/3 the
-// others. That the edits of all fit the code is checked in any case.
+// others. In any case it is checked that the edits of all fit the code, and that it compiles with those that can be
+// switched on.
 func RequireFound(t *testing.T, dir string, mutants []Mutant) {
 	t.Helper()
 	wanted, err := parted(mutants, os.Getenv(partVariable))
@@ -92,6 +93,9 @@ func RequireFound(t *testing.T, dir string, mutants []Mutant) {
 		if m.switched() {
 			b.switched = append(b.switched, m)
 		}
+	}
+	if err := b.compiles(t.Context()); err != nil {
+		t.Error(err)
 	}
 	t.Run("mutants", func(t *testing.T) {
 		for _, m := range wanted {
@@ -127,6 +131,33 @@ func (b *builder) fits(m Mutant) error {
 		if err := b.change(sources, m.Name, e); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// compiles reports why the code does not compile with all mutants that are switched on.
+func (b *builder) compiles(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var packages []string
+	for _, m := range b.switched {
+		for _, e := range m.Edits {
+			packages = append(packages, "./"+filepath.Dir(e.File))
+		}
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	overlay, err := b.write(b.switched...)
+	if err != nil {
+		return err
+	}
+	b.overlay = overlay
+	slices.Sort(packages)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-tags", "seeds", "-overlay", overlay}, slices.Compact(packages))...)
+	cmd.Dir = b.dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s does not compile with the defects: %w\n%s", b.dir, err, out)
 	}
 	return nil
 }

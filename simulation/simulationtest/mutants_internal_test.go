@@ -57,6 +57,30 @@ func TestDefectsThatNoCheckFindsAreErrors(t *testing.T) {
 	}
 }
 
+func TestDefectsThatDoNotFitTogetherAreErrors(t *testing.T) {
+	step := Mutant{Name: "again", Edits: []Edit{{"counter.go", "	c.n++\n", "	c.n += mutant(NAME)\n"}}}
+	for _, c := range []struct {
+		mutants []Mutant
+		want    string
+	}{
+		{counted, ""},
+		{[]Mutant{step, {Name: "and again", Edits: step.Edits}}, "\"and again\" no longer fits counter.go: its text is there 0 times"},
+		{[]Mutant{step}, "does not compile with the defects"},
+	} {
+		b := &builder{dir: "testdata/counter", tmp: t.TempDir()}
+		for _, m := range c.mutants {
+			if m.switched() {
+				b.switched = append(b.switched, m)
+			}
+		}
+		if err := b.compiles(t.Context()); c.want != "" {
+			require.ErrorContains(t, err, c.want)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
 func TestTheWordsOfAFindingAreThoseOfTheCheck(t *testing.T) {
 	require.Equal(t, "Error:  Should be zero\nMessages: two homes\nreplay: QUORATE_SEED=3",
 		Mutant{}.finding("--- FAIL: TestX\n    Error Trace: x.go:3\n    Error:  Should be zero\n    Messages: two homes\n  replay: QUORATE_SEED=3\n"))
