@@ -97,6 +97,25 @@ func TestEveryNameInAFileIsDrawn(t *testing.T) {
 	}
 }
 
+// drawn returns the file of [world.whole] with other values of some keys; an empty value takes a key out.
+func (w *world) drawn(value func(key string) string, chosen ...string) *tree {
+	file := w.whole()
+	w.secure(file, "management")
+	w.secure(file, "gateway")
+	if slices.ContainsFunc(chosen, func(key string) bool { return strings.HasPrefix(key, "plugins.") }) {
+		file.set([]string{"downing", "strategy"}, "x")
+	}
+	for _, key := range chosen {
+		path := strings.Split(strings.ReplaceAll(key, "*", "x"), ".")
+		if v := value(key); v != "" {
+			file.set(path, v)
+		} else {
+			file.remove(path)
+		}
+	}
+	return file
+}
+
 // A check says of a file what a start says of it: the same faults, each with file, line and key, or none.
 func TestACheckAndAStartSayTheSame(t *testing.T) {
 	w := newWorld(t)
@@ -105,20 +124,7 @@ func TestACheckAndAStartSayTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
 	draw := func(value func(key string) string, chosen ...string) {
-		file := w.whole()
-		w.secure(file, "management")
-		w.secure(file, "gateway")
-		if slices.ContainsFunc(chosen, func(key string) bool { return strings.HasPrefix(key, "plugins.") }) {
-			file.set([]string{"downing", "strategy"}, "x")
-		}
-		for _, key := range chosen {
-			path := strings.Split(strings.ReplaceAll(key, "*", "x"), ".")
-			if v := value(key); v != "" {
-				file.set(path, v)
-			} else {
-				file.remove(path)
-			}
-		}
+		file := w.drawn(value, chosen...)
 		faults := said(t, file.write(t))
 		for _, f := range faults {
 			seen[strings.Replace(f.Key, "plugins.x", "plugins.*", 1)] = true

@@ -23,7 +23,9 @@ import (
 	etcdleases "github.com/quorate/quorate/downing/lease/etcd"
 	kubernetesleases "github.com/quorate/quorate/downing/lease/kubernetes"
 	"github.com/quorate/quorate/plugins/host"
+	"github.com/quorate/quorate/tools/internal/akka"
 	"github.com/quorate/quorate/tools/internal/command"
+	"github.com/quorate/quorate/tools/internal/hocon"
 )
 
 // check checks files for a program that links everything. It returns the faults that a
@@ -53,6 +55,11 @@ func check(brought command.Extensions, paths ...string) (needs, warnings config.
 // values lists the settings of files, for a program that links everything.
 func values(brought command.Extensions, paths ...string) ([]config.Value, error) {
 	return cluster.Settings(whole(brought), paths...)
+}
+
+// translate translates settings of Akka, for a program that links everything.
+func translate(settings []hocon.Setting) (*akka.Translation, error) {
+	return akka.Translate(settings, whole(command.Extensions{}))
 }
 
 // whole is a program that links everything, with what it brings itself.

@@ -49,6 +49,12 @@ func (t *tree) at(path []string) *tree {
 	return t.below[i].at(path[1:])
 }
 
+// has reports whether a path has a value or something below it.
+func (t *tree) has(path []string) bool {
+	i := slices.IndexFunc(t.below, func(b *tree) bool { return len(path) > 0 && b.name == path[0] })
+	return len(path) == 0 || i >= 0 && t.below[i].has(path[1:])
+}
+
 // set gives a path a value. What stood below it is gone.
 func (t *tree) set(path []string, value string) {
 	last := t.at(path)
@@ -111,7 +117,7 @@ func said(tb testing.TB, path string) config.Errors {
 	if len(faults) == 0 {
 		text, err := os.ReadFile(path)
 		require.NoError(tb, err)
-		require.NoError(tb, start(tb, path), "the check says ok of\n%s", text)
+		require.NoError(tb, start(tb, linked(cluster.WithFile(path))...), "the check says ok of\n%s", text)
 	}
 	return faults
 }
@@ -133,7 +139,7 @@ func refused(tb testing.TB, path string) config.Errors {
 	}
 	text, read := os.ReadFile(path)
 	require.NoError(tb, read)
-	require.EqualError(tb, start(tb, path), err.Error(), "of\n%s", text)
+	require.EqualError(tb, start(tb, linked(cluster.WithFile(path))...), err.Error(), "of\n%s", text)
 	faults, _ := errors.AsType[config.Errors](err)
 	return faults
 }
@@ -164,17 +170,17 @@ func places(tb testing.TB, err error) (all []string) {
 	return all
 }
 
-// linked are the options by which a program links what the command links.
-func linked() []cluster.Option {
-	return slices.Concat(methods(), stores(), []cluster.Option{
+// linked are the options by which a program links what the command links, and some more.
+func linked(more ...cluster.Option) []cluster.Option {
+	return slices.Concat(methods(), stores(), more, []cluster.Option{
 		cluster.WithFormat(toml.Format()), cluster.WithMetrics(prometheus.Endpoint()), cluster.WithPlugins(host.New()), cluster.WithStore(durable.OpenIn),
 	})
 }
 
-// start starts a node with a file, and ends it.
-func start(tb testing.TB, path string) error {
+// start starts a node, and ends it.
+func start(tb testing.TB, options ...cluster.Option) error {
 	tb.Helper()
-	node, err := cluster.Start(tb.Context(), append(linked(), cluster.WithFile(path), cluster.WithLogger(slog.New(slog.DiscardHandler)))...)
+	node, err := cluster.Start(tb.Context(), append(options, cluster.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err == nil {
 		require.NoError(tb, node.Close())
 	}

@@ -49,7 +49,7 @@ func program() command.Program {
 		Commands: []command.Command{
 			{Name: "cert", Help: "Make certificates for trials, and check given ones", Args: &command.Cert{}},
 			{Name: "completion", Help: "Print a script by which a shell completes commands", Args: &command.Completion{}},
-			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(check, values, cluster.Default())},
+			{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(check, values, translate, cluster.Default())},
 			{Name: "data", Help: "Look at replicated data; take out and mend what is on disk", Args: command.NewData(os.Stdin, command.Terminal(os.Stdin))},
 			{Name: "decisions", Help: "Ask a node for the decisions that it took, and why", Args: &command.Decisions{}},
 			{Name: "down", Help: "Declare members failed", Args: &command.Down{}},

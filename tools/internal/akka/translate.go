@@ -68,9 +68,9 @@ type translator struct {
 	faults config.Errors
 }
 
-// Translate translates settings. The error is of type [config.Errors], with a fault for each value that cannot be what
-// its key needs.
-func Translate(settings []hocon.Setting) (*Translation, error) {
+// Translate translates settings for a program with its extensions. The error is of type [config.Errors], with a fault
+// for each value that cannot be what its key needs.
+func Translate(settings []hocon.Setting, own cluster.Extensions) (*Translation, error) {
 	t := translator{more: parts{hosts: map[string]string{}, ports: map[string]string{}}}
 	for _, s := range settings {
 		t.setting(s)
@@ -82,7 +82,7 @@ func Translate(settings []hocon.Setting) (*Translation, error) {
 	if err := t.write(); err != nil {
 		return nil, err
 	}
-	if t.check(); len(t.faults) > 0 {
+	if t.check(own); len(t.faults) > 0 {
 		return nil, t.faults
 	}
 	return &t.Translation, nil
@@ -228,15 +228,15 @@ func inside(at *yaml.Node, name string) *yaml.Node {
 	return group
 }
 
-// check looks at the file as a node would. What the node would refuse of it is a fault at its place, and what it would
-// miss is missing.
-func (t *translator) check() {
+// check looks at the file as a node would. What the node would refuse of a value is a fault at its place; what it would
+// miss besides, such as certificates, is missing.
+func (t *translator) check(own cluster.Extensions) {
 	cfg := cluster.Default()
 	if t.of(durableKeys) != nil {
 		cfg.Node.DataDir = "data"
-		t.Missing = append(t.Missing, Diagnostic{Key: dataDir, Why: "durable keys need a directory"})
 	}
-	file, err := config.Parse("translated.yaml", []byte(cmp.Or(t.File, "{}")))
+	text := storage(cmp.Or(t.File, "{}"))
+	file, err := config.Parse(translated, []byte(text))
 	if err == nil {
 		err = file.Decode("", &cfg)
 	}
@@ -245,10 +245,31 @@ func (t *translator) check() {
 		key, _, _ := strings.Cut(e.Key, "[")
 		if l := t.of(key); l != nil {
 			t.fault(l.from[0], fmt.Sprintf("becomes %s, which is refused: %s", e.Key, e.Reason))
-		} else {
-			t.Missing = append(t.Missing, Diagnostic{Key: e.Key, Why: e.Reason})
 		}
 	}
+	own.Options = append(slices.Clone(own.Options), cluster.WithProvider(translated, text, storageParser{}))
+	err = cluster.Check(own)
+	missed, _ := errors.AsType[config.Errors](err)
+	for _, e := range missed {
+		t.Missing = append(t.Missing, Diagnostic{Key: e.Key, Why: e.Reason})
+	}
+}
+
+// translated is the name of the file in faults.
+const translated = "translated.yaml"
+
+// storage is a provider of the text of the file.
+type storage string
+
+func (s storage) ReadBytes() ([]byte, error)  { return []byte(s), nil }
+func (storage) Read() (map[string]any, error) { return nil, errors.ErrUnsupported }
+
+// storageParser reads YAML.
+type storageParser struct{}
+
+func (storageParser) Marshal(map[string]any) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (storageParser) Unmarshal(b []byte) (tree map[string]any, err error) {
+	return tree, yaml.Unmarshal(b, &tree)
 }
 
 // of returns the line with a key, nil if there is none.

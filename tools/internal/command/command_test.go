@@ -16,8 +16,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/quorate/quorate/cluster"
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/tools/internal/akka"
 	"github.com/quorate/quorate/tools/internal/command"
+	"github.com/quorate/quorate/tools/internal/hocon"
 )
 
 // What all commands have in common, shown by a program with three: first what config check
@@ -46,6 +49,10 @@ func load(own command.Extensions, paths ...string) (needs, warnings config.Error
 	return needs, nil, file.DecodeAll(&settings{}, beside...)
 }
 
+func translate(settings []hocon.Setting) (*akka.Translation, error) {
+	return akka.Translate(settings, cluster.Extensions{})
+}
+
 // demanding is the name of a file for which load reports a part that the program must link.
 const demanding = "demanding.yaml"
 
@@ -66,7 +73,7 @@ func (c *count) Run(*command.Session) error {
 func run(t *testing.T, c *count, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	return output(command.Program{Name: "quorate", Help: "A cluster toolkit.", Commands: []command.Command{
-		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, values, settings{})},
+		{Name: "config", Help: "Look at configuration files", Args: command.NewConfig(load, values, translate, settings{})},
 		{Name: "version", Help: "Print the version", Args: &command.Version{}},
 		{Name: "count", Help: "Count", Args: c},
 	}}, args...)

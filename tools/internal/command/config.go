@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"github.com/quorate/quorate/config"
+	"github.com/quorate/quorate/tools/internal/akka"
+	"github.com/quorate/quorate/tools/internal/hocon"
 )
 
 // Config is the command that looks at configuration files.
@@ -32,12 +34,16 @@ type Extensions struct {
 // warnings what this system does not keep of what they say.
 type Checker func(extensions Extensions, paths ...string) (needs, warnings config.Errors, err error)
 
+// Translator translates the settings of a file of Akka for a program that links everything.
+type Translator func([]hocon.Setting) (*akka.Translation, error)
+
 // NewConfig returns the command. Defaults is the struct that the files fill, with its
 // defaults in it.
-func NewConfig(check Checker, list ValueLister, defaults any) *Config {
+func NewConfig(check Checker, list ValueLister, translate Translator, defaults any) *Config {
 	lists := valueLists{list: list}
 	return &Config{
-		Check: Check{check: check}, Diff: Diff{valueLists: lists}, Explain: ExplainSetting{valueLists: lists}, Schema: Schema{defaults: defaults},
+		Check: Check{check: check}, Diff: Diff{valueLists: lists}, Explain: ExplainSetting{valueLists: lists}, FromAkka: FromAkka{translate: translate},
+		Schema: Schema{defaults: defaults},
 	}
 }
 

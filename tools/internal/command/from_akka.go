@@ -19,6 +19,8 @@ import (
 type FromAkka struct {
 	File string `arg:"" help:"The file, such as application.conf; it may include others beside it."`
 	Out  string `placeholder:"FILE" help:"Write to this file, which must not exist."`
+
+	translate Translator
 }
 
 // Help is the text after the one-line help.
@@ -44,7 +46,7 @@ func (c *FromAkka) Run(s *Session) error {
 		}
 		return rejected(s, err)
 	}
-	t, err := akka.Translate(settings)
+	t, err := c.translate(settings)
 	if err != nil {
 		return rejected(s, err)
 	}
