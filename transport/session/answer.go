@@ -162,7 +162,7 @@ func (a *accepted) hear(b []byte) error {
 		return err
 	}
 	defer func() { <-a.in.slot }()
-	a.busy.Store(true)
+	a.begins()
 	for _, m := range said {
 		a.dispatch(m.Service, m.Payload)
 	}

@@ -60,6 +60,8 @@ type accepted struct {
 	pipe   Pipe
 	caller Caller
 
+	life    *watchdog         // Has a sign of life sent while a handler takes its time.
+	delay   *time.Timer       // Rings when the receipt that is owed is due.
 	welcome chan *wire.Buffer // Size one: the opener waits for each answer.
 	signal  chan struct{}     // Size one: there is something to acknowledge.
 	over    chan struct{}     // Closed by stop.
@@ -94,7 +96,7 @@ type accepted struct {
 // then closed, and a goroutine of the endpoint may still be in its Recv.
 func (e *Endpoint) Serve(p Pipe, c Caller) {
 	a := &accepted{
-		e: e, pipe: p, caller: c,
+		e: e, pipe: p, caller: c, life: newWatchdog(e.quarter()), delay: time.NewTimer(receiptDelay),
 		welcome:   make(chan *wire.Buffer, 1),
 		signal:    make(chan struct{}, 1),
 		over:      make(chan struct{}),
@@ -166,8 +168,8 @@ func (a *accepted) malformed(err error) {
 
 // A receipt is sent for every receiptEvery frames, and at the latest receiptDelay
 // after a frame: frames that come one by one would otherwise cause as many receipts. The
-// reader wakes the writer for the first frame and the last of these: to wake it for each
-// would cost more than most frames.
+// reader sets the timer at the first frame, and wakes the writer at the last of these: to wake it
+// for each would cost more than most frames.
 const (
 	receiptEvery = 8
 	receiptDelay = time.Millisecond
@@ -175,31 +177,29 @@ const (
 
 // write sends welcomes, receipts and, when the connection ends, a refusal.
 func (a *accepted) write() {
-	tick, delay := time.NewTicker(a.e.quarter()), time.NewTimer(receiptDelay)
-	defer tick.Stop()
-	defer delay.Stop()
+	defer a.life.Stop()
+	defer a.delay.Stop()
 	for {
 		var b *wire.Buffer
 		select {
 		case b = <-a.welcome:
 		case <-a.signal:
 			if a.handled.Load()-a.told.Load() < receiptEvery && !a.answersNow() {
-				if !a.owed.Swap(true) {
-					delay.Reset(receiptDelay)
-				}
+				a.deferReceipt()
 				continue
 			}
 			b = a.pay()
-		case <-delay.C:
+		case <-a.delay.C:
 			if !a.owed.Load() {
 				continue
 			}
 			b = a.pay()
-		case <-tick.C:
-			if !a.busy.Load() {
+		case <-a.life.C:
+			if a.life.rings(); !a.busy.Load() {
 				continue
 			}
-			b = a.receipt() // A sign of life while a handler takes its time.
+			a.life.watch()
+			b = a.receipt()
 		case <-a.over:
 			a.bye()
 			return
@@ -230,9 +230,24 @@ func (a *accepted) pay() *wire.Buffer {
 
 // owe has the writer send a receipt for the frame that was handled last.
 func (a *accepted) owe() {
-	if !a.owed.Load() || a.answering.Load() || a.handled.Load()-a.told.Load() >= receiptEvery {
+	if a.answering.Load() || a.handled.Load()-a.told.Load() >= receiptEvery {
 		a.poke()
+	} else {
+		a.deferReceipt()
 	}
+}
+
+// deferReceipt has the writer send a receipt within receiptDelay.
+func (a *accepted) deferReceipt() {
+	if !a.owed.Swap(true) {
+		a.delay.Reset(receiptDelay)
+	}
+}
+
+// begins notes that handlers run.
+func (a *accepted) begins() {
+	a.busy.Store(true)
+	a.life.watch()
 }
 
 func (a *accepted) receipt() *wire.Buffer {
@@ -495,7 +510,7 @@ func (a *accepted) frame(b []byte) error {
 	case f.Number != a.in.handled+1:
 		return fmt.Errorf("%w: frame %d after frame %d", wire.ErrMalformed, f.Number, a.in.handled)
 	}
-	a.busy.Store(true)
+	a.begins()
 	for service, payload := range f.Envelopes() {
 		a.dispatch(service, payload)
 	}

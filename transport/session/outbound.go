@@ -312,31 +312,39 @@ func (o *outbound) restart() {
 func (o *outbound) supervise(pipe Pipe) error {
 	broken := make(chan error, 1)
 	stop := make(chan struct{})
+	dog := newWatchdog(min(o.e.quarter(), o.e.cfg.IdleAfter))
+	defer dog.Stop()
+	dog.watch() // Frames of the connection before may be under way.
 	var both sync.WaitGroup
-	both.Go(func() { broken <- o.read(pipe) }) // Owner: supervise. Ends when the pipe is closed. Waited for below.
-	both.Go(func() { o.write(pipe, stop) })    // Owner: supervise. Ends by stop or with the pipe. Waited for below.
-	err := o.watch(broken)
+	both.Go(func() { broken <- o.read(pipe) })   // Owner: supervise. Ends when the pipe is closed. Waited for below.
+	both.Go(func() { o.write(pipe, dog, stop) }) // Owner: supervise. Ends by stop or with the pipe. Waited for below.
+	err := o.watch(dog, broken)
 	close(stop)
 	pipe.Close()
 	both.Wait()
 	return err
 }
 
-func (o *outbound) watch(broken <-chan error) error {
-	tick := time.NewTicker(min(o.e.quarter(), o.e.cfg.IdleAfter))
-	defer tick.Stop()
+// watch returns why the connection has to end.
+func (o *outbound) watch(dog *watchdog, broken <-chan error) error {
 	for {
 		select {
 		case err := <-broken:
 			return err
 		case <-o.quit:
 			return o.killed()
-		case now := <-tick.C:
+		case now := <-dog.C:
+			dog.rings()
 			if o.silent(now) {
 				return errSilent
 			}
 			if o.idle(now) {
 				return transport.ErrIdle
+			}
+			if left := o.rests(now); left > 0 {
+				dog.rest(left)
+			} else {
+				dog.watch()
 			}
 		}
 	}
@@ -344,7 +352,7 @@ func (o *outbound) watch(broken <-chan error) error {
 
 // write sends frames as the queue has them. It ignores why the pipe fails: the reader
 // returns that.
-func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
+func (o *outbound) write(pipe Pipe, dog *watchdog, stop <-chan struct{}) {
 	for {
 		o.feed()
 		if o.scanty() {
@@ -356,6 +364,7 @@ func (o *outbound) write(pipe Pipe, stop <-chan struct{}) {
 			b = o.take()
 		}
 		if b != nil {
+			dog.watch()
 			if err := pipe.Send(b); err != nil {
 				return
 			}

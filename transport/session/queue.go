@@ -450,6 +450,16 @@ func (q *queue) idle(now time.Time) bool {
 	return true
 }
 
+// rests returns after how long the queue may be idle, 0 while there are messages or an acknowledgement is owed.
+func (q *queue) rests(now time.Time) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.sent > 0 || q.bytes > 0 {
+		return 0
+	}
+	return q.cfg.IdleAfter - now.Sub(q.lastUse)
+}
+
 // begin sets heard to now, so that away counts from the first message.
 func (q *queue) begin() {
 	now := time.Now()
