@@ -21,7 +21,7 @@ require (
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/stretchr/testify v1.12.1
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )
 
 replace (
