@@ -5,9 +5,9 @@ go 1.26.0
 require (
 	github.com/quorate/quorate/sharding v0.0.0
 	github.com/stretchr/testify v1.12.1
-	go.etcd.io/etcd/api/v3 v3.7.2
-	go.etcd.io/etcd/client/v3 v3.7.2
-	go.uber.org/zap v1.27.1
+	go.etcd.io/etcd/api/v3 v3.7.3
+	go.etcd.io/etcd/client/v3 v3.7.3
+	go.uber.org/zap v1.28.0
 )
 
 require (
@@ -29,7 +29,7 @@ require (
 	github.com/quorate/quorate/rpc v0.0.0 // indirect
 	github.com/quorate/quorate/sharding/state v0.0.0
 	github.com/quorate/quorate/transport v0.0.0 // indirect
-	go.etcd.io/etcd/client/pkg/v3 v3.7.2 // indirect
+	go.etcd.io/etcd/client/pkg/v3 v3.7.3 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
