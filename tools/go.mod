@@ -132,7 +132,7 @@ require (
 	github.com/quorate/quorate/config v0.0.0
 	github.com/quorate/quorate/plugins/plugintest v0.0.0
 	github.com/quorate/quorate/sharding/state v0.0.0
-	go.yaml.in/yaml/v3 v3.0.5
+	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 )

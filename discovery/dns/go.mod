@@ -5,7 +5,7 @@ go 1.26.0
 require github.com/quorate/quorate/internal/patience v0.0.0
 
 require (
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 )
 

@@ -24,7 +24,7 @@ require (
 	github.com/oklog/run v1.1.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
