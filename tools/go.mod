@@ -35,6 +35,7 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.9
 	github.com/charmbracelet/x/vt v0.1.0
 	github.com/creack/pty v1.1.24
+	github.com/google/licensecheck v0.3.1
 	github.com/quorate/quorate/allocation v0.0.0
 	github.com/quorate/quorate/client v0.0.0
 	github.com/quorate/quorate/cluster v0.0.0
