@@ -59,7 +59,7 @@ needs:
 # ---------------------------------------------------------------- the gates
 
 # None of the gates fills two processors by itself, and the tools are built while others run.
-GATES = fmt-check lint tree history-check api-check figures-check modules versions cross generate-check
+GATES = fmt-check lint tree history-check api-check figures-check modules versions cross generate-check vuln
 
 .PHONY: check
 check: needs ## every gate except the tests (the default): MODULE=fd, those of one module, and its tests
@@ -140,6 +140,11 @@ versions: needs ## the versions of siblings that each module requires: released 
 cross: needs ## the types of all packages as they are on other platforms
 	$(call step,cross)
 	@$(GO) test -count=1 ./tools/internal/platforms
+
+.PHONY: vuln
+vuln: $(BIN)/govulncheck ## known vulnerabilities in what the code calls; without vuln.go.dev nothing is judged, and a line says so
+	$(call step,vuln)
+	@$(GO) run ./tools/internal/vuln $(BIN)/govulncheck
 
 # ---------------------------------------------------------------- the tests
 
