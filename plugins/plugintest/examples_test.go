@@ -49,6 +49,14 @@ func TestApprovalPasses(t *testing.T) {
 	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: Build(t, examples+"approval"), Settings: map[string]any{"url": operator.URL}})
 }
 
+func TestMaintenancePasses(t *testing.T) {
+	window := map[string]any{"days": []any{"sat"}, "from": "22:00", "to": "04:00"}
+	Test(t, plugins.Config{
+		Policy: plugins.JoinDecider, Path: Build(t, examples+"maintenance"),
+		Settings: map[string]any{"windows": []any{window}, "zone": "Europe/Berlin"},
+	})
+}
+
 // witnessd runs the witness of the examples until the end of the test, and returns its URL.
 func witnessd(t *testing.T) string {
 	t.Helper()

@@ -452,7 +452,8 @@ func TestTheExamplesPass(t *testing.T) {
 	defer operator.Close()
 	for name, settings := range map[string]string{
 		"zoneaware": "skew: 1\n", "quantile": "factor: 3\n", "inventory": "command: [" + script + "]\n",
-		"approval": "url: " + operator.URL + "\n", "witness": "url: " + witnessd(t) + "\ncluster: bank\n",
+		"maintenance": "windows: [{days: [sat], from: \"22:00\", to: \"04:00\"}]\n",
+		"approval":    "url: " + operator.URL + "\n", "witness": "url: " + witnessd(t) + "\ncluster: bank\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "settings.yaml")
