@@ -49,6 +49,17 @@ func TestApprovalPasses(t *testing.T) {
 	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: Build(t, examples+"approval"), Settings: map[string]any{"url": operator.URL}})
 }
 
+func TestPrometheusPasses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	defer server.Close()
+	Test(t, plugins.Config{
+		Policy: plugins.Allocation, Path: Build(t, examples+"prometheus"),
+		Settings: map[string]any{"url": server.URL, "queries": []any{"cpu"}},
+	})
+}
+
 func TestMaintenancePasses(t *testing.T) {
 	window := map[string]any{"days": []any{"sat"}, "from": "22:00", "to": "04:00"}
 	Test(t, plugins.Config{

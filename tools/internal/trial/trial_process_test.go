@@ -453,6 +453,7 @@ func TestTheExamplesPass(t *testing.T) {
 	for name, settings := range map[string]string{
 		"zoneaware": "skew: 1\n", "quantile": "factor: 3\n", "inventory": "command: [" + script + "]\n",
 		"maintenance": "windows: [{days: [sat], from: \"22:00\", to: \"04:00\"}]\n",
+		"prometheus":  "url: " + operator.URL + "\nqueries: [cpu]\n", // Of an operator it has no values.
 		"approval":    "url: " + operator.URL + "\n", "witness": "url: " + witnessd(t) + "\ncluster: bank\n",
 	} {
 		t.Run(name, func(t *testing.T) {
