@@ -49,6 +49,17 @@ func TestApprovalPasses(t *testing.T) {
 	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: Build(t, examples+"approval"), Settings: map[string]any{"url": operator.URL}})
 }
 
+func TestKubernetesPasses(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items": []}`) }))
+	defer api.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("secret"), 0o600))
+	Test(t, plugins.Config{
+		Policy: plugins.Downing, Path: Build(t, examples+"kubernetes"),
+		Settings: map[string]any{"url": api.URL, "token-file": token, "ca-file": ""},
+	})
+}
+
 func TestPrometheusPasses(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
