@@ -59,7 +59,7 @@ needs:
 # ---------------------------------------------------------------- the gates
 
 # None of the gates fills two processors by itself, and the tools are built while others run.
-GATES = fmt-check lint tree history-check api-check figures-check modules versions cross generate-check
+GATES = fmt-check lint tree history-check api-check figures-check modules versions cross generate-check vuln
 
 .PHONY: check
 check: needs ## every gate except the tests (the default): MODULE=fd, those of one module, and its tests
@@ -140,6 +140,11 @@ versions: needs ## the versions of siblings that each module requires: released 
 cross: needs ## the types of all packages as they are on other platforms
 	$(call step,cross)
 	@$(GO) test -count=1 ./tools/internal/platforms
+
+.PHONY: vuln
+vuln: $(BIN)/govulncheck ## known vulnerabilities in what the code calls; without vuln.go.dev nothing is judged, and a line says so
+	$(call step,vuln)
+	@$(GO) run ./tools/internal/vuln $(BIN)/govulncheck
 
 # ---------------------------------------------------------------- the tests
 
@@ -260,7 +265,7 @@ tidy: needs ## requirements of siblings and their replaces as the imports say, g
 BUF_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.yaml' | xargs -r -n1 dirname)
 BUF_GEN_DIRS = $(shell git ls-files --cached --others --exclude-standard -- '*buf.gen.yaml' | xargs -r -n1 dirname)
 DESCRIPTORS = $(shell git ls-files --cached --others --exclude-standard -- '*/internal/proto/descriptor.binpb')
-GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' '*/descriptor.binpb' docs/configuration.md docs/cluster.schema.json docs/plugin-fields.md tools/internal/reference/reference.json | xargs -0 -r cksum
+GENERATED = git ls-files -z --cached --others --exclude-standard -- '*.pb.go' '*/descriptor.binpb' docs/configuration.md docs/cluster.schema.json docs/plugin-fields.md docs/licences.md tools/internal/reference/reference.json | xargs -0 -r cksum
 
 # What a module promises to programs that are built by others is kept as an image
 # of its last release, <module>/proto/released.binpb.
@@ -277,7 +282,7 @@ api: needs ## accept what the public packages declare now, see docs/versioning.m
 	@$(GO) run ./tools/internal/api/accept .
 
 .PHONY: generate
-generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ## regenerate the code and the descriptors from the .proto files, and the reference of the settings
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference licences ## regenerate the code and the descriptors from the .proto files, the reference of the settings, and the licences
 	@for d in $(BUF_GEN_DIRS); do
 	  echo "   $$d"
 	  (cd $$d && PATH="$(BIN):$$PATH" buf generate)
@@ -290,6 +295,10 @@ generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc reference ##
 .PHONY: reference
 reference: needs ## regenerate the reference of the settings from the Go sources
 	@$(GO) run ./tools/internal/reference/generate .
+
+.PHONY: licences
+licences: needs ## regenerate the list of what programs with ours link, and fail where a licence is not allowed
+	@$(GO) run ./tools/internal/licences/generate .
 
 .PHONY: figures
 figures: needs ## renew all figures of docs/downing.md, in some five minutes

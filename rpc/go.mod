@@ -10,7 +10,7 @@ require (
 
 require (
 	github.com/quorate/quorate/internal/patience v0.0.0
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )
 
 replace github.com/quorate/quorate/internal/patience => ../internal/patience

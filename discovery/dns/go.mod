@@ -5,8 +5,8 @@ go 1.26.0
 require github.com/quorate/quorate/internal/patience v0.0.0
 
 require (
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.48.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 )
 
 require (
@@ -15,7 +15,7 @@ require (
 	github.com/quorate/quorate/discovery v0.0.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
-	golang.org/x/net v0.60.0
+	golang.org/x/net v0.62.0
 )
 
 replace (

@@ -49,6 +49,36 @@ func TestApprovalPasses(t *testing.T) {
 	Test(t, plugins.Config{Policy: plugins.JoinDecider, Path: Build(t, examples+"approval"), Settings: map[string]any{"url": operator.URL}})
 }
 
+func TestKubernetesPasses(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items": []}`) }))
+	defer api.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("secret"), 0o600))
+	Test(t, plugins.Config{
+		Policy: plugins.Downing, Path: Build(t, examples+"kubernetes"),
+		Settings: map[string]any{"url": api.URL, "token-file": token, "ca-file": ""},
+	})
+}
+
+func TestPrometheusPasses(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	defer server.Close()
+	Test(t, plugins.Config{
+		Policy: plugins.Allocation, Path: Build(t, examples+"prometheus"),
+		Settings: map[string]any{"url": server.URL, "queries": []any{"cpu"}},
+	})
+}
+
+func TestMaintenancePasses(t *testing.T) {
+	window := map[string]any{"days": []any{"sat"}, "from": "22:00", "to": "04:00"}
+	Test(t, plugins.Config{
+		Policy: plugins.JoinDecider, Path: Build(t, examples+"maintenance"),
+		Settings: map[string]any{"windows": []any{window}, "zone": "Europe/Berlin"},
+	})
+}
+
 // witnessd runs the witness of the examples until the end of the test, and returns its URL.
 func witnessd(t *testing.T) string {
 	t.Helper()

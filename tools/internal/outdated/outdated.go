@@ -31,14 +31,19 @@ const own = "github.com/quorate/quorate/"
 //go:embed held.txt
 var held string
 
-// Requirement is a module of others that modules of the tree require directly.
+// indirectIn are the modules of the tree whose indirect requirements are looked at too: what go-plugin and grpc bring
+// reaches everybody who has one of ours, and no direct requirement raises it.
+func indirectIn(dir string) bool { return dir == "plugins" || dir == "transport" }
+
+// Requirement is a module of others that modules of the tree require.
 type Requirement struct {
 	Path    string   `json:"path"`
 	Version string   `json:"version"` // The highest that is required.
 	By      []string `json:"by"`      // The directories of the modules that require it.
 }
 
-// Requirements returns the direct requirements of the go.mod files, by their directories below root, sorted by path.
+// Requirements returns the direct requirements of the go.mod files, by their directories below root, and the indirect
+// ones of plugins and transport, sorted by path.
 func Requirements(root string, dirs []string) ([]Requirement, error) {
 	all := map[string]*Requirement{}
 	for _, dir := range dirs {
@@ -52,7 +57,7 @@ func Requirements(root string, dirs []string) ([]Requirement, error) {
 			return nil, err
 		}
 		for _, r := range mod.Require {
-			if r.Indirect || strings.HasPrefix(r.Mod.Path, own) {
+			if r.Indirect && !indirectIn(dir) || strings.HasPrefix(r.Mod.Path, own) {
 				continue
 			}
 			one := all[r.Mod.Path]
@@ -152,7 +157,7 @@ func look(required []Requirement, latest []Latest, held string) (all []Outdated,
 		case !known || l.Error != nil:
 			o.Newest, o.Unknown = "", "the proxy does not say"
 			if l.Error != nil {
-				o.Unknown = strings.Join(strings.Fields(l.Error.Err), " ")
+				o.Unknown = unknown(l.Error.Err)
 			}
 		}
 		delete(reasons, r.Path)
@@ -165,11 +170,22 @@ func look(required []Requirement, latest []Latest, held string) (all []Outdated,
 	return all, err
 }
 
-// Print prints a list, two lines a module.
+// unknown shortens what the go command says of a module of which it found no version. It asks the proxy, and then, by
+// git, the repository, if the proxy does not know the module.
+func unknown(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	last := strings.TrimSpace(lines[len(lines)-1])
+	if strings.Contains(text, "git ls-remote") {
+		return "the proxy lists no version; its repository: " + strings.TrimPrefix(last, "fatal: ")
+	}
+	return "the proxy says: " + strings.TrimPrefix(last, "server response: ")
+}
+
+// Print prints a list, two lines a module that is behind, and one where the newest version is not known.
 func Print(w io.Writer, all []Outdated) {
 	for _, o := range all {
 		if o.Unknown != "" {
-			fmt.Fprintf(w, "%s %s\n   not known: %.64s\n", o.Path, o.Version, o.Unknown)
+			fmt.Fprintf(w, "%s %s: newest not known: %.200s\n", o.Path, o.Version, o.Unknown)
 			continue
 		}
 		fmt.Fprintf(w, "%s %s -> %s\n   %s\n", o.Path, o.Version, o.Newest, cmp.Or(o.Why, "no reason to stay: raise it in "+strings.Join(o.By, ", ")))

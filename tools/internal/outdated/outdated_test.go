@@ -12,18 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDirectRequirementsAreRead(t *testing.T) {
+func TestRequirementsAreRead(t *testing.T) {
 	root := t.TempDir()
 	for dir, text := range map[string]string{
-		"a": "module github.com/quorate/quorate/a\n\nrequire (\n\tx.org/m v1.2.0\n\tx.org/far v1.0.0 // indirect\n\tgithub.com/quorate/quorate/b v0.0.0\n)\n",
-		"b": "module github.com/quorate/quorate/b\n\nrequire x.org/m v1.10.0\n\nrequire x.org/n v0.1.0\n",
+		"a":         "module github.com/quorate/quorate/a\n\nrequire (\n\tx.org/m v1.2.0\n\tx.org/far v1.0.0 // indirect\n\tgithub.com/quorate/quorate/b v0.0.0\n)\n",
+		"b":         "module github.com/quorate/quorate/b\n\nrequire x.org/m v1.10.0\n\nrequire x.org/n v0.1.0\n",
+		"transport": "module github.com/quorate/quorate/transport\n\nrequire x.org/brought v1.0.0 // indirect\n",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(root, dir, "go.mod"), []byte(text), 0o600))
 	}
-	all, err := Requirements(root, []string{"a", "b"})
+	all, err := Requirements(root, []string{"a", "b", "transport"})
 	require.NoError(t, err)
-	require.Equal(t, []Requirement{{Path: "x.org/m", Version: "v1.10.0", By: []string{"a", "b"}}, {Path: "x.org/n", Version: "v0.1.0", By: []string{"b"}}}, all)
+	require.Equal(t, []Requirement{
+		{Path: "x.org/brought", Version: "v1.0.0", By: []string{"transport"}},
+		{Path: "x.org/m", Version: "v1.10.0", By: []string{"a", "b"}},
+		{Path: "x.org/n", Version: "v0.1.0", By: []string{"b"}},
+	}, all)
 	_, err = Requirements(root, []string{"c"})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
@@ -35,9 +40,11 @@ func TestWhatIsBehindIsListed(t *testing.T) {
 		{"x.org/new", "v1.1.0", nil},
 		{"x.org/secret", "v1.0.0", nil},
 		{"x.org/silent", "v1.0.0", nil},
+		{"x.org/unlisted", "v1.0.0", nil},
 	}
 	latest, err := decode(strings.NewReader(`{"Path": "x.org/behind", "Version": "v1.2.0"} {"Path": "x.org/held", "Version": "v2.0.0"}
-		{"Path": "x.org/new", "Version": "v1.1.0"} {"Path": "x.org/secret", "Version": "latest", "Error": {"Err": "x.org/secret: 403\nForbidden"}}`))
+		{"Path": "x.org/new", "Version": "v1.1.0"} {"Path": "x.org/secret", "Version": "latest", "Error": {"Err": "module x.org/secret: 403 Forbidden\n\tserver response: not available."}}
+		{"Path": "x.org/unlisted", "Version": "latest", "Error": {"Err": "module x.org/unlisted: git ls-remote -q in /a/b: exit status 128:\n\tfatal: no host: x.org"}}`))
 	require.NoError(t, err)
 	all, err := look(required, latest, "x.org/held needs a newer Go\n")
 	require.NoError(t, err)
@@ -47,10 +54,9 @@ func TestWhatIsBehindIsListed(t *testing.T) {
    no reason to stay: raise it in a, b
 x.org/held v1.0.0 -> v2.0.0
    needs a newer Go
-x.org/silent v1.0.0
-   not known: the proxy does not say
-x.org/secret v1.0.0
-   not known: x.org/secret: 403 Forbidden
+x.org/silent v1.0.0: newest not known: the proxy does not say
+x.org/unlisted v1.0.0: newest not known: the proxy lists no version; its repository: no host: x.org
+x.org/secret v1.0.0: newest not known: the proxy says: not available.
 `, out.String())
 
 	_, err = look(required, latest, "x.org/new tried\nx.org/gone tried\nx.org/held tried\n")

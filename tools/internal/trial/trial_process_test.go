@@ -32,6 +32,7 @@ import (
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
 	"github.com/quorate/quorate/downing"
+	"github.com/quorate/quorate/downing/downingtest"
 	"github.com/quorate/quorate/fd"
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
@@ -441,6 +442,25 @@ func witnessd(t *testing.T) string {
 	return "http://" + address[1] + "/"
 }
 
+// deadMachines serves a list of nodes as the API of Kubernetes does, one for each member of the trials, and returns its
+// URL. None has been ready for a long time.
+func deadMachines(t *testing.T) string {
+	t.Helper()
+	hosts := []string{"127.0.0.1"}
+	for i := range 100 {
+		hosts = append(hosts, fmt.Sprint("n", i), downingtest.Node(i).Address.Host)
+	}
+	for i, host := range hosts {
+		hosts[i] = fmt.Sprintf(`{"metadata": {"name": %q}, "status": {"addresses": [{"address": %q}],
+			"conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`, host, host)
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"items": [`+strings.Join(hosts, ",")+`]}`)
+	}))
+	t.Cleanup(api.Close)
+	return api.URL
+}
+
 // The command tries every example of the project.
 func TestTheExamplesPass(t *testing.T) {
 	quorate := plugintest.Build(t, "github.com/quorate/quorate/tools/cmd/quorate")
@@ -452,7 +472,10 @@ func TestTheExamplesPass(t *testing.T) {
 	defer operator.Close()
 	for name, settings := range map[string]string{
 		"zoneaware": "skew: 1\n", "quantile": "factor: 3\n", "inventory": "command: [" + script + "]\n",
-		"approval": "url: " + operator.URL + "\n", "witness": "url: " + witnessd(t) + "\ncluster: bank\n",
+		"maintenance": "windows: [{days: [sat], from: \"22:00\", to: \"04:00\"}]\n",
+		"kubernetes":  "url: " + deadMachines(t) + "\ntoken-file: " + os.DevNull + "\nca-file: \"\"\n",
+		"prometheus":  "url: " + operator.URL + "\nqueries: [cpu]\n", // Of an operator it has no values.
+		"approval":    "url: " + operator.URL + "\n", "witness": "url: " + witnessd(t) + "\ncluster: bank\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "settings.yaml")
