@@ -4,6 +4,7 @@
 package lanes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -41,7 +42,7 @@ func (u Unit) Name() string {
 	return fmt.Sprintf("%s/%d", u.Lane.Name, u.Part)
 }
 
-// units lists all, in an order in which the parts of a lane are far from each other.
+// units lists all.
 func units() []Unit {
 	var all []Unit
 	for part := 1; part <= maxRuns; part++ {
@@ -91,10 +92,10 @@ func session(commits []string) (run int, base string) {
 }
 
 func turn(all []Unit, run int, changed []string) []Unit {
-	each := (len(all) + maxRuns - 1) / maxRuns
+	runs := shared(all)
 	for i := range all {
 		u := &all[i]
-		u.Waited = ((run-i/each)%maxRuns + maxRuns) % maxRuns
+		u.Waited = ((run-runs[i])%maxRuns + maxRuns) % maxRuns
 		u.Touched = slices.ContainsFunc(changed, u.Lane.Touched)
 	}
 	rank := func(u Unit) int {
@@ -114,6 +115,29 @@ func turn(all []Unit, run int, changed []string) []Unit {
 		return b.Waited - a.Waited
 	})
 	return all
+}
+
+// shared shares units among runs, so that each run has about as much time for what is due: those that take long first,
+// each to the run that has least so far and no part of the same lane.
+func shared(all []Unit) (runs []int) {
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(all[b].Lane.Time, all[a].Lane.Time) })
+	runs = make([]int, len(all))
+	var sum [maxRuns]time.Duration
+	has := map[string]bool{} // A lane and a run.
+	for _, i := range order {
+		lane, at := all[i].Lane, -1
+		for run := range maxRuns {
+			if !has[fmt.Sprint(lane.Name, run)] && (at < 0 || sum[run] < sum[at]) {
+				at = run
+			}
+		}
+		runs[i], sum[at], has[fmt.Sprint(lane.Name, at)] = at, sum[at]+lane.Time, true
+	}
+	return runs
 }
 
 // Begins says whether a unit is begun when a run has taken so long: what is due, until the
