@@ -260,12 +260,12 @@ def watch_parent(node, stop):
     stop()
 
 
-def serve(policy, contract, name, version, configure, **promises):
+def serve(policy, contract, name, version, configure, schema=None, **promises):
     """Serve the plugin and end the process: the whole of a plugin's main program.
 
     policy is a plugin_pb2.Policy, contract the descriptor of its service, and configure
-    makes the strategy of its Settings. The promises are pure and majority_only, and
-    schema, a JSON Schema of the settings, by which a node checks them before.
+    makes the strategy of its Settings. The schema is a JSON Schema of the settings, by
+    which a node checks them before. The promises are pure and majority_only.
     """
     environment = os.environ
     if environment.get(COOKIE[0]) != COOKIE[1]:
@@ -280,7 +280,7 @@ def serve(policy, contract, name, version, configure, **promises):
         ("grpc.max_send_message_length", ANSWER_BYTES_MAX),
         ("grpc.so_reuseport", 0),
     ])
-    plugin = Plugin(policy, name, version, configure, **promises)
+    plugin = Plugin(policy, name, version, configure, schema, **promises)
     stopped = Stopped()
 
     def raw(answer):
