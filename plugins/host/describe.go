@@ -75,8 +75,11 @@ func (p *Plugin) admit(ctx context.Context, proc running, s *spec) error {
 		return nil
 	}
 	d := describe(ctx, proc.Conn(), p.name)
-	if over := ctx.Err() != nil; over || errors.Is(d.Fault, plugins.ErrUnavailable) {
-		return nil // Configure finds that too.
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(d.Fault, plugins.ErrUnavailable) {
+		return nil // Configure says that of the process.
 	}
 	if d.Fault == nil {
 		refused := d.Check(s.cfg.Settings)

@@ -6,7 +6,6 @@ package sdk
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -132,9 +131,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 				t.Fatalf("%s: %v", given, err)
 			}
 			checked := schema.Check(settings)
-			if fmt.Sprint(keysOf(t, decoded)) != fmt.Sprint(keysOf(t, checked)) {
-				t.Fatalf("%s\nthe decoder says %v\nthe schema says %v", given, decoded, checked)
-			}
+			require.Equal(t, keysOf(t, decoded), keysOf(t, checked), "%s\nthe decoder says %v\nthe schema says %v", given, decoded, checked)
 			if decoded == nil {
 				taken++
 			} else {
