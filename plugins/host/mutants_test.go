@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/simulation/simulationtest"
 )
 
-// Each of these defects of the schema of settings makes a test fail: of the host, of the SDK that makes the schema, or of
-// who asks for it.
+// Each of these defects of the schema of settings makes a test fail: of the host, of the SDK that makes the schema, or
+// of who asks for it.
 func TestMutantsAreCaught(t *testing.T) {
 	const schema, faults, sdk = "plugins/host/schema.go", "plugins/host/schema_faults.go", "plugins/sdk/"
 	const unusable, bounded, said = "TestSchemasThatNoHostCanUseAreRefused", "TestTheWorkOfASchemaIsBounded", "TestFaultsThatASchemaFindsAreThoseOfSettings"
@@ -23,7 +23,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"a schema may have any number of values", schema, "", unusable, "values > 2*maxSchemaValues {", "values > 2*maxSchemaValues && !mutant(NAME) {"},
 		{"a schema may be as deep as it likes", schema, "", unusable, "		if depth > maxSchemaDepth {\n", "		if depth > maxSchemaDepth && !mutant(NAME) {\n"},
 		{"the numbers of a schema may be of any size", schema, "", unusable, "err != nil || n > maxExponent || n < -maxExponent {", "(err != nil || n > maxExponent || n < -maxExponent) && !mutant(NAME) {"},
-		{"a schema may cost anything", schema, "", bounded, "	if b.left -= n; b.left < 0 && b.refused == nil {\n", "	if b.left -= n; b.left < 0 && b.refused == nil && !mutant(NAME) {\n"},
+		{"a schema may cost eight times as much", schema, "", bounded, "	if b.left -= n; b.left < 0 && b.refused == nil {\n", "	if b.left -= n; b.left < -map[bool]int{true: 7 * maxWork}[mutant(NAME)] && b.refused == nil {\n"},
 		{"patterns cost nothing", schema, "", bounded, "			n += len(v) * len(s.Pattern.String()) / matched\n", "			if !mutant(NAME) {\n				n += len(v) * len(s.Pattern.String()) / matched\n			}\n"},
 		{"what is referred to costs nothing", schema, "", bounded, "{s.Ref, s.Not, s.If, s.Then, s.Else}", "map[bool][]*jsonschema.Schema{false: {s.Ref, s.Not, s.If, s.Then, s.Else}}[mutant(NAME)]"},
 		{"a dynamic reference is followed", schema, "", bounded, "	if s.DynamicRef != nil || s.RecursiveRef != nil {\n", "	if (s.DynamicRef != nil || s.RecursiveRef != nil) && !mutant(NAME) {\n"},

@@ -22,8 +22,8 @@ import (
 )
 
 // The schema of a plugin's settings is text of another process: it is measured ([measure]) and compiled without a look
-// at any other document ([ReadSchema]); before settings are held to it, what that costs is bounded ([budget]). What does
-// not fit becomes faults of settings in schema_faults.go.
+// at any other document ([ReadSchema]); before settings are held to it, what that costs is bounded ([budget]). What
+// does not fit becomes faults of settings in schema_faults.go.
 
 const (
 	// maxSchemaValues and maxSchemaDepth bound the JSON of a schema: to compile one takes the square of its values.

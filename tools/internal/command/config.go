@@ -11,6 +11,9 @@ import (
 	"github.com/quorate/quorate/config"
 )
 
+// Files are checked in two steps: as a node's start looks at them ([Checker]), then, if it is wanted, with the plugins
+// that they name ([Check.askPlugins]).
+
 // Config is the command that looks at configuration files.
 type Config struct {
 	Check     Check          `cmd:"" help:"Check configuration files; print every fault, or ok."`

@@ -17,11 +17,12 @@ import (
 	"github.com/quorate/quorate/plugins/host"
 )
 
-// What plugins say of their settings, for the commands about files: each plugin is started as a node starts it, is asked
-// for the schema of its settings, and ends. None is configured.
+// What plugins say of their settings, for the commands about files: each plugin is started as a node starts it, is
+// asked for the schema of its settings, and ends. None is configured.
 
-// heldToSchemas starts the plugins of files, and holds the settings that the files have to what each plugin says. It returns
-// the faults, and what a plugin could not say as warnings. What plugins print goes to the writer if they do not start.
+// heldToSchemas starts the plugins of files, and holds the settings that the files have to what each plugin says. It
+// returns the faults, and what a plugin could not say as warnings. What plugins print goes to the writer if they do not
+// start.
 func heldToSchemas(stderr io.Writer, files ...string) (faults, warnings config.Errors, err error) {
 	f, all, err := pluginsOf(files...)
 	if err != nil {

@@ -18,33 +18,33 @@ import (
 // The settings of a plugin are described by the JSON Schema that it hands out ([Plugin]). What schema.go writes of the
 // settings of Quorate is read here again, group by group ([schemaReader.group]).
 
-// property is what is read of the schema of a setting.
-type property struct {
-	Ref         string              `json:"$ref"`
-	Type        any                 `json:"type"`
-	Description string              `json:"description"`
-	Default     any                 `json:"default"`
-	Enum        []any               `json:"enum"`
-	Examples    []any               `json:"examples"`
-	Pattern     string              `json:"pattern"`
-	Unit        string              `json:"x-unit"`
-	Range       string              `json:"x-range"`
-	Low         *float64            `json:"minimum"`
-	High        *float64            `json:"maximum"`
-	Above       *float64            `json:"exclusiveMinimum"`
-	Below       *float64            `json:"exclusiveMaximum"`
-	Properties  map[string]property `json:"properties"`
-	Required    []string            `json:"required"`
-	Entries     json.RawMessage     `json:"additionalProperties"`
-	Items       *property           `json:"items"`
-	Defs        map[string]property `json:"$defs"`
+// schemaSetting is what is read of the schema of a setting.
+type schemaSetting struct {
+	Ref         string                   `json:"$ref"`
+	Type        any                      `json:"type"`
+	Description string                   `json:"description"`
+	Default     any                      `json:"default"`
+	Enum        []any                    `json:"enum"`
+	Examples    []any                    `json:"examples"`
+	Pattern     string                   `json:"pattern"`
+	Unit        string                   `json:"x-unit"`
+	Range       string                   `json:"x-range"`
+	Low         *float64                 `json:"minimum"`
+	High        *float64                 `json:"maximum"`
+	Above       *float64                 `json:"exclusiveMinimum"`
+	Below       *float64                 `json:"exclusiveMaximum"`
+	Properties  map[string]schemaSetting `json:"properties"`
+	Required    []string                 `json:"required"`
+	Entries     json.RawMessage          `json:"additionalProperties"`
+	Items       *schemaSetting           `json:"items"`
+	Defs        map[string]schemaSetting `json:"$defs"`
 }
 
 // Plugin describes the settings of a plugin by their JSON Schema, which a host has read. They stand below a key, whose
 // own meaning is given. What a schema says beside types, ranges and descriptions is left out, and so is what lies in a
 // group that is in itself.
 func Plugin(key, meaning string, schema []byte) ([]manual.Setting, error) {
-	var root property
+	var root schemaSetting
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return nil, fmt.Errorf("reference: the schema of %s cannot be shown: %w", key, err)
 	}
@@ -55,12 +55,12 @@ func Plugin(key, meaning string, schema []byte) ([]manual.Setting, error) {
 
 // schemaReader collects settings.
 type schemaReader struct {
-	defs     map[string]property
+	defs     map[string]schemaSetting
 	settings []manual.Setting
 }
 
 // resolved returns the definition to which a schema refers, with what stands beside the reference.
-func (r *schemaReader) resolved(p property) property {
+func (r *schemaReader) resolved(p schemaSetting) schemaSetting {
 	to, ok := r.defs[strings.TrimPrefix(p.Ref, "#/$defs/")]
 	if !ok {
 		return p
@@ -70,14 +70,14 @@ func (r *schemaReader) resolved(p property) property {
 }
 
 // group adds the settings of a group. Within are the references that lead to it.
-func (r *schemaReader) group(key string, group property, within []string) {
+func (r *schemaReader) group(key string, group schemaSetting, within []string) {
 	for _, name := range slices.Sorted(maps.Keys(group.Properties)) {
 		r.setting(key+"."+name, group.Properties[name], slices.Contains(group.Required, name), within)
 	}
 }
 
 // setting adds a setting, and those in it.
-func (r *schemaReader) setting(key string, at property, required bool, within []string) {
+func (r *schemaReader) setting(key string, at schemaSetting, required bool, within []string) {
 	p := r.resolved(at)
 	of, ref, place := p, at.Ref, key // What the values are: the setting itself, or its items.
 	s := manual.Setting{Key: key, Type: p.kind(), Required: required, Reload: true, Meaning: p.Description}
@@ -96,8 +96,8 @@ func (r *schemaReader) setting(key string, at property, required bool, within []
 }
 
 // item returns the schema of the items of a list, or of the entries of a map, and what a key has for each of them.
-func (p property) item() (item *property, step string) {
-	var entry property
+func (p schemaSetting) item() (item *schemaSetting, step string) {
+	var entry schemaSetting
 	switch {
 	case p.Items != nil:
 		return p.Items, "[]"
@@ -109,7 +109,7 @@ func (p property) item() (item *property, step string) {
 }
 
 // kind returns the type in the words of package config; of a list or a map, what stands before the type of its items.
-func (p property) kind() string {
+func (p schemaSetting) kind() string {
 	_, step := p.item()
 	name, _ := p.Type.(string)
 	words := map[string]string{"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number", "array": "list", "object": "group"}
@@ -143,9 +143,9 @@ func several(kind string) string {
 	}
 }
 
-// bounds returns the range of a number or a duration in the form of [field.ParseRange], without the bounds of numbers of
-// 64 bits.
-func (p property) bounds() string {
+// bounds returns the range of a number or a duration in the form of [field.ParseRange], without the bounds of numbers
+// of 64 bits.
+func (p schemaSetting) bounds() string {
 	low, high := bound(p.Low, p.Above, ">"), bound(p.High, p.Below, "<")
 	if p.Range != "" || low == "" && high == "" {
 		return p.Range
