@@ -23,6 +23,8 @@ type Plugin struct {
 	Kit   KitPlugin   `cmd:"" hidden:""`
 	New   NewPlugin   `cmd:"" help:"Write the project of a new plugin, in Go or Python."`
 
+	Install Install `cmd:"" help:"Copy a plugin beside a configuration file, and add it to the file."`
+
 	List    ListPlugins   `cmd:"" help:"Ask a node for its plugins, and how they are."`
 	Swap    SwapPlugin    `cmd:"" help:"Let a node take over one plugin as its files have it."`
 	Restart RestartPlugin `cmd:"" help:"Let a node replace the process of one plugin."`
