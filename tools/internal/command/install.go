@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -28,8 +27,8 @@ import (
 )
 
 // Nothing is fetched before it is known that the file can take the plugin ([Install.target]). The executable is copied
-// to a name of its own beside its place, and gets the place when it is whole ([Install.copy]); then the file is replaced
-// in one step, with a section that pin would call pinned ([withPlugin]).
+// to a name of its own beside its place, and gets the place when it is whole ([Install.copy]); then the file is
+// replaced in one step, with a section that pin would call pinned ([withPlugin]).
 
 // Install is the command that adds a plugin to a file.
 type Install struct {
@@ -56,7 +55,7 @@ whoever gave you the checksum has looked at. At most 512 MiB are copied. Without
 
 Examples:
   quorate plugin install build/witness cluster.yaml
-  quorate plugin install https://example.com/zones-1.2.0 cluster.yaml --name zones \
+  quorate plugin install https://example.com/zones cluster.yaml \
       --sha256 ddc7a535405aba50fa5b329b12e9eabf1e605d5d20e09eda87ab927e263ac966
   quorate --json plugin install build/witness cluster.yaml --policy downing`
 }
@@ -151,7 +150,7 @@ func (i *Install) copy(ctx context.Context, done *installed) (place string, fres
 		return "", false, err
 	}
 	defer func() { _ = source.Close() }()           // It was only read.
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // The user of the node, and that of the plugin, read it.
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", false, err
 	}
 	part, err := os.CreateTemp(dir, ".install-*")
@@ -161,7 +160,7 @@ func (i *Install) copy(ctx context.Context, done *installed) (place string, fres
 	defer func() { _ = os.Remove(part.Name()) }() // What has its place has another name too.
 	sum := sha256.New()
 	n, err := io.Copy(io.MultiWriter(part, sum), io.LimitReader(source, maxPluginBytes+1))
-	err = errors.Join(err, part.Chmod(0o755), part.Sync(), part.Close()) //nolint:gosec // It is to be executed.
+	err = errors.Join(err, part.Chmod(0o755), part.Sync(), part.Close())
 	done.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	switch {
 	case err != nil:
@@ -223,7 +222,7 @@ func (i *Install) permits(u *url.URL) error {
 	if u.Scheme == "https" || u.Scheme == "http" && (loopback || i.InsecureHTTP) {
 		return nil
 	}
-	return fmt.Errorf("%s://%s: whoever is on the way could give another executable: use https, or --insecure-http", u.Scheme, net.JoinHostPort(u.Hostname(), u.Port()))
+	return fmt.Errorf("%s://%s: whoever is on the way could give another executable: use https, or --insecure-http", u.Scheme, printable(u.Host))
 }
 
 // write asks the plugin for its policy, unless it is given, and writes the section.
