@@ -82,15 +82,14 @@ func (i *Install) Run(s *Session) error {
 	if err != nil {
 		return RejectedError{err.Error()}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
-	defer cancel()
-	place, fresh, err := i.copy(ctx, &done)
-	if err != nil {
-		return err
+	dir := i.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(filepath.Dir(i.File), dir)
 	}
-	if err := i.write(s, text, place, &done); err != nil {
-		if fresh {
-			err = errors.Join(err, os.Remove(place))
+	_, absent := os.Stat(dir)
+	if err := i.install(s, text, dir, &done); err != nil {
+		if absent != nil {
+			_ = os.Remove(dir) // It may not have been made.
 		}
 		return err
 	}
@@ -102,6 +101,21 @@ func (i *Install) Run(s *Session) error {
 	field(s.Stdout, "path", done.Path)
 	field(s.Stdout, "sha256", done.SHA256)
 	return nil
+}
+
+// install copies the executable and writes the section.
+func (i *Install) install(s *Session, text, dir string, done *installed) error {
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+	defer cancel()
+	place, fresh, err := i.copy(ctx, dir, done)
+	if err != nil {
+		return err
+	}
+	err = i.write(s, text, place, done)
+	if err != nil && fresh {
+		err = errors.Join(err, os.Remove(place))
+	}
+	return err
 }
 
 // target returns the text of the file, and what is to be installed, once the file can take it.
@@ -139,17 +153,13 @@ func (i *Install) target() (text string, done installed, err error) {
 }
 
 // copy puts the executable into its place, and notes its checksum. It is fresh if nothing was there.
-func (i *Install) copy(ctx context.Context, done *installed) (place string, fresh bool, err error) {
-	dir := i.Dir
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(filepath.Dir(i.File), dir)
-	}
+func (i *Install) copy(ctx context.Context, dir string, done *installed) (place string, fresh bool, err error) {
 	place = filepath.Join(dir, done.Plugin)
 	source, err := i.open(ctx)
 	if err != nil {
 		return "", false, err
 	}
-	defer func() { _ = source.Close() }()           // It was only read.
+	defer func() { _ = source.Close() }() // It was only read.
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", false, err
 	}
