@@ -51,6 +51,8 @@ require (
 	github.com/quorate/quorate/sharding/state/postgres v0.0.0
 )
 
+require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/fatih/color v1.19.0 // indirect

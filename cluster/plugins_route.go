@@ -6,6 +6,7 @@ package cluster
 import (
 	"time"
 
+	"github.com/quorate/quorate/config/field"
 	"github.com/quorate/quorate/plugins"
 )
 
@@ -47,9 +48,21 @@ type PluginStatus struct {
 	Failures uint64 `json:"failures"`
 	Late     uint64 `json:"late"`
 	Resent   uint64 `json:"resent"`
+	// LastCall is the question that has ended last; missing before there is one.
+	LastCall *PluginCall `json:"last_call,omitempty"`
 	// OutputLeftOut counts the bytes that it printed and that were not logged, since they
 	// were more than is logged.
 	OutputLeftOut uint64 `json:"output_left_out_bytes"`
+}
+
+// PluginCall is a question to a plugin that has ended.
+type PluginCall struct {
+	// Call is the method of the contract, such as "decide", At when it began, and Seconds how long it took.
+	Call    string    `json:"call"`
+	At      time.Time `json:"at"`
+	Seconds float64   `json:"seconds"`
+	// Error is why there is no answer, in at most 200 bytes; empty if there is one.
+	Error string `json:"error,omitempty"`
 }
 
 func pluginStatus(s plugins.Status) PluginStatus {
@@ -60,6 +73,12 @@ func pluginStatus(s plugins.Status) PluginStatus {
 	}
 	if s.LastError != nil {
 		p.LastError = s.LastError.Error()
+	}
+	if last := s.LastCall; last.Name != "" {
+		p.LastCall = &PluginCall{Call: last.Name, At: last.At, Seconds: last.Took.Seconds()}
+		if last.Err != nil {
+			p.LastCall.Error = field.Clip(last.Err.Error())
+		}
 	}
 	return p
 }

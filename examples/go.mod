@@ -36,6 +36,8 @@ require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
 require github.com/quorate/quorate/transport v0.0.0
 
+require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

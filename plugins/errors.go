@@ -104,7 +104,7 @@ func (e *Error) Unwrap() []error {
 type CallError struct {
 	// Plugin is the name of the plugin.
 	Plugin string
-	// Call is the method: "configure", "decide", "allocate" or "rebalance".
+	// Call is the method: "describe", "configure", "decide", "allocate" or "rebalance".
 	Call string
 	// Err is one of the sentinels of this package, [context.DeadlineExceeded] or
 	// [context.Canceled].

@@ -10,6 +10,7 @@ require (
 	github.com/quorate/quorate/fd v0.0.0
 	github.com/quorate/quorate/gossip v0.0.0
 	github.com/quorate/quorate/internal/patience v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.50.0
@@ -24,7 +25,10 @@ require github.com/quorate/quorate/simulation v0.0.0
 
 require github.com/quorate/quorate/machine v0.0.0
 
-require github.com/quorate/quorate/config/field v0.0.0
+require (
+	github.com/quorate/quorate/config/field v0.0.0
+	golang.org/x/text v0.44.0
+)
 
 require (
 	github.com/fatih/color v1.19.0 // indirect
@@ -35,7 +39,6 @@ require (
 	github.com/oklog/run v1.2.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/text v0.44.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261110000943-09e21b237f2c // indirect
 )
 

@@ -40,6 +40,9 @@ const (
 	MaxReasonsBytes = 1 << 20
 	// MaxSettingsBytes bounds the settings of a plugin as JSON: 1 MiB.
 	MaxSettingsBytes = 1 << 20
+	// MaxSchemaBytes bounds the schema of a plugin's settings: 64 KiB. A setting with its
+	// description takes some 150 bytes.
+	MaxSchemaBytes = 64 << 10
 	// MaxCalls is how many calls a plugin serves at one time. A host waits for one; the
 	// others are calls that it has given up.
 	MaxCalls = 16

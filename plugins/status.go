@@ -55,6 +55,8 @@ type Status struct {
 	// Calls counts the calls that have ended, Failures those with an error. Late counts
 	// the answers that came after their process was given up, and were dropped.
 	Calls, Failures, Late uint64
+	// LastCall is the call that has ended last; the zero value before there is one.
+	LastCall Call
 	// Resent counts the requests that were sent again as a whole, because the process did
 	// not have the members that they left out: one for each process that replaces another,
 	// and more if the plugin says that it keeps what it does not.
@@ -62,4 +64,15 @@ type Status struct {
 	// OutputLeftOut counts the bytes that the plugin printed and that were not logged,
 	// because they were more than is logged.
 	OutputLeftOut uint64
+}
+
+// Call is a call that has ended.
+type Call struct {
+	// Name is the method, such as "decide".
+	Name string
+	// At is when it began, and Took how long it took.
+	At   time.Time
+	Took time.Duration
+	// Err is why there is no answer; nil if there is one.
+	Err error
 }

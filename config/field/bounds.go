@@ -4,6 +4,7 @@
 package field
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -75,6 +76,27 @@ func parseBound(text, open string) (Bound, error) {
 	return b, nil
 }
 
+// DurationPattern is the regular expression of the texts that [time.ParseDuration] reads, for schemas; it does not see
+// what is beyond the range of a [time.Duration].
+const DurationPattern = `^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+
+// Keywords returns the bounds of a range of numbers as keywords of JSON Schema, such as minimum and exclusiveMaximum.
+func (r Range) Keywords() map[string]any {
+	keywords := map[string]any{}
+	add := func(b Bound, closed, open string) {
+		switch {
+		case b.Text == "":
+		case b.Open:
+			keywords[open] = json.Number(b.Text)
+		default:
+			keywords[closed] = json.Number(b.Text)
+		}
+	}
+	add(r.Min, "minimum", "exclusiveMinimum")
+	add(r.Max, "maximum", "exclusiveMaximum")
+	return keywords
+}
+
 // String returns the range in words: "from 1 to 65536", "above 0, up to 1". It is
 // empty for the range without bounds.
 func (r Range) String() string {
@@ -138,17 +160,20 @@ func Ranges(settings any) error {
 	return faults.Err()
 }
 
-// has reports whether a number is in the range; what is no number is not.
+// has reports whether a value that is a number or a duration is in the range; what is no number is not.
 func (r Range) has(v reflect.Value) bool {
-	var n float64
 	switch {
 	case v.CanInt():
-		n = float64(v.Int())
+		return r.Has(float64(v.Int()))
 	case v.CanUint():
-		n = float64(v.Uint())
+		return r.Has(float64(v.Uint()))
 	default:
-		n = v.Float()
+		return r.Has(v.Float())
 	}
+}
+
+// Has reports whether a number, or a duration in nanoseconds, is in the range; NaN is in none that has a bound.
+func (r Range) Has(n float64) bool {
 	above := r.Min.Text == "" || n > r.Min.Value || n == r.Min.Value && !r.Min.Open
 	below := r.Max.Text == "" || n < r.Max.Value || n == r.Max.Value && !r.Max.Open
 	return above && below

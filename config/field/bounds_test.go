@@ -4,7 +4,9 @@
 package field_test
 
 import (
+	"encoding/json"
 	"math"
+	"regexp"
 	"testing"
 	"time"
 
@@ -76,4 +78,26 @@ func TestValuesAreHeldToTheirRanges(t *testing.T) {
 			N int `range:"1"`
 		}{})
 	})
+}
+
+// The pattern of durations takes a text exactly if package time reads it.
+func TestThePatternOfDurationsIsThatOfPackageTime(t *testing.T) {
+	pattern := regexp.MustCompile(field.DurationPattern)
+	for _, text := range []string{
+		"0", "-0", "+0", "3s", "-1.5h", "1h30m", ".5s", "1.s", "1us", "1µs", "1μs", "+1ns",
+		"", "00", "3", "s", ".s", "3 s", "3d", "3S", "--3s", "1h-3m", "3s\n", "0x3s",
+	} {
+		_, err := time.ParseDuration(text)
+		require.Equal(t, err == nil, pattern.MatchString(text), "%q", text)
+	}
+}
+
+func TestRangesAreKeywordsOfSchemas(t *testing.T) {
+	for text, want := range map[string]string{"": "{}", "1..": `{"minimum":1}`, ">0..<1e3": `{"exclusiveMaximum":1e3,"exclusiveMinimum":0}`, "..0.5": `{"maximum":0.5}`} {
+		r, err := field.ParseRange(text)
+		require.NoError(t, err)
+		got, err := json.Marshal(r.Keywords())
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(got))
+	}
 }

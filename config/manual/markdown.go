@@ -40,14 +40,16 @@ func (s Setting) Preset() string {
 	return s.Default
 }
 
-// Markdown returns the settings as tables, one table for each section.
+// Markdown returns the settings as tables, one table for each section, and one for what comes before the first.
 func Markdown(settings []Setting) string {
 	var b strings.Builder
-	for _, s := range settings {
-		if !strings.Contains(s.Key, ".") {
+	for i, s := range settings {
+		if i == 0 || !strings.Contains(s.Key, ".") {
 			fmt.Fprintf(&b, "\n### `%s`\n\n%s\n", s.Key, s.Meaning)
 			b.WriteString("\n| key | type | default | values | reload | meaning |\n| --- | --- | --- | --- | --- | --- |\n")
-			continue
+			if s.Group() || !strings.Contains(s.Key, ".") {
+				continue
+			}
 		}
 		if s.Group() {
 			fmt.Fprintf(&b, "| `%s` | %s |  |  | %s | %s |\n", s.Key, s.Type, yes(s.Reload), cell(s.Meaning))

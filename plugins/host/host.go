@@ -40,6 +40,7 @@ type Plugin struct {
 	view            atomic.Pointer[supervisor.View]
 	calls, failures atomic.Uint64
 	resent          atomic.Uint64 // Requests that were sent again as a whole.
+	lastCall        atomic.Pointer[plugins.Call]
 
 	asked   sync.Once
 	answers any // The plugin as a strategy of its policy, made when it is first asked for.

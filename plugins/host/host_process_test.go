@@ -258,6 +258,10 @@ func TestPluginDecides(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, "decide", called.Call)
 	require.Positive(t, called.Latency)
+	require.Equal(t, "decide", s.LastCall.Name)
+	require.Equal(t, called.Latency, s.LastCall.Took)
+	require.NoError(t, s.LastCall.Err)
+	require.WithinDuration(t, called.At, s.LastCall.At.Add(s.LastCall.Took), time.Second)
 }
 
 func TestPluginAllocates(t *testing.T) {

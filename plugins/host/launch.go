@@ -19,9 +19,9 @@ import (
 )
 
 // A launch copies and checks the executable ([starter.stage]), starts a process ([starter.start]),
-// configures it and checks what it declares ([Plugin.prepare], [Plugin.acceptable]). A
-// failed one ends in an error that says everything ([starter.refusal]). At the end is a process
-// that was only started ([Launch]).
+// holds the settings to its schema ([Plugin.admit]), configures it and checks what it declares
+// ([Plugin.prepare], [Plugin.acceptable]). A failed one ends in an error that says everything
+// ([starter.refusal]). At the end is a process that was only started ([Launch]).
 
 // launcher is what a plugin needs of package process.
 type launcher interface {
@@ -61,8 +61,9 @@ func (l systemLauncher) Launch(ctx context.Context, b *process.Binary, c process
 
 // spec is a configuration, with the copy of its executable if there is one already.
 type spec struct {
-	cfg    plugins.Config
-	binary atomic.Pointer[process.Binary]
+	cfg       plugins.Config
+	binary    atomic.Pointer[process.Binary]
+	described atomic.Pointer[Declaration] // What its first process said of itself, with settings that may be sent.
 }
 
 // fair is how long a call must have waited before its missing answer counts against the
@@ -143,7 +144,10 @@ func (p *Plugin) prepare(ctx context.Context, s *spec) (running, plugins.Manifes
 	if err != nil {
 		return nil, plugins.Manifest{}, p.starter.refusal(ctx, s, err)
 	}
-	m, err := client.Configure(ctx, proc.Conn(), p.name, p.options.version, s.cfg.Settings)
+	var m plugins.Manifest
+	if err = p.admit(ctx, proc, s); err == nil {
+		m, err = client.Configure(ctx, proc.Conn(), p.name, p.options.version, s.cfg.Settings)
+	}
 	if err == nil {
 		m.Contract = proc.Contract()
 		err = p.acceptable(s, m)

@@ -24,6 +24,9 @@ func (p *Plugin) Status() plugins.Status {
 		s.Away = max(0, at.Sub(v.AwaySince))
 		s.AwayTotal += s.Away
 	}
+	if last := p.lastCall.Load(); last != nil {
+		s.LastCall = *last
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Policy, s.Manifest, s.SHA256, s.Swaps = p.policy, p.manifest, p.sum, p.swaps

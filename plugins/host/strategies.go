@@ -88,5 +88,7 @@ func (p *Plugin) called(call string, began time.Time, err error) {
 	if err != nil {
 		p.failures.Add(1)
 	}
-	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: time.Since(began), Err: err})
+	took := time.Since(began)
+	p.lastCall.Store(&plugins.Call{Name: call, At: began, Took: took, Err: err})
+	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: took, Err: err})
 }

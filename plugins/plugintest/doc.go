@@ -14,6 +14,7 @@
 // environment, checked at each start. It runs the suite of the policy, such as
 // downingtest.TestProvider, and besides:
 //
+//	Describe     it says what it is before it has settings, and its schema takes those of the test
 //	Settings     an unknown setting is refused, with its key
 //	Restart      killed, it is started again, and decides as before if it is pure
 //	Interrupt    an interrupt, which terminals send to all children, does not end it

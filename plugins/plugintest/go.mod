@@ -27,6 +27,7 @@ require (
 	github.com/oklog/run v1.2.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
 	github.com/quorate/quorate/machine v0.0.0 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.62.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect

@@ -175,6 +175,16 @@ func (d *direct) call(tb testing.TB, method string, request []byte) error {
 	return err
 }
 
+// answer sends a message, and reads the answer to it.
+func (d *direct) answer(tb testing.TB, method string, request, answer proto.Message) error {
+	tb.Helper()
+	encoded, err := d.process.Call(patience.Expiring(tb, Limit), method, encode(tb, request))
+	if err != nil {
+		return err
+	}
+	return proto.Unmarshal(encoded, answer)
+}
+
 // ended reports whether the process has ended.
 func (d *direct) ended() bool {
 	select {
@@ -185,20 +195,21 @@ func (d *direct) ended() bool {
 	}
 }
 
-// configure hands the plugin its settings.
-func (d *direct) configure(tb testing.TB, c plugins.Config) {
+// configure hands the plugin its settings, and returns what it finds wrong with them.
+func (d *direct) configure(tb testing.TB, settings map[string]any) []*pluginv1.SettingError {
 	tb.Helper()
-	request := &pluginv1.ConfigureRequest{Name: tested}
-	if len(c.Settings) > 0 {
-		text, err := json.Marshal(c.Settings)
+	request, configured := &pluginv1.ConfigureRequest{Name: tested}, &pluginv1.ConfigureResponse{}
+	if len(settings) > 0 {
+		text, err := json.Marshal(settings)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		request.Settings = text
 	}
-	if err := d.call(tb, configureMethod, encode(tb, request)); err != nil {
+	if err := d.answer(tb, configureMethod, request, configured); err != nil {
 		tb.Fatalf("the plugin does not take its settings: %v", err)
 	}
+	return configured.GetErrors()
 }
 
 // survivesBadRequests sends the plugin what no host sends. It may answer or refuse, at once, and
@@ -206,7 +217,7 @@ func (d *direct) configure(tb testing.TB, c plugins.Config) {
 func survivesBadRequests(tb testing.TB, c plugins.Config) {
 	tb.Helper()
 	d, own := connected(tb, c), methods()[c.Policy]
-	d.configure(tb, c)
+	d.configure(tb, c.Settings)
 	right := encode(tb, own.right)
 	newer := lengthened(right, 1)
 	if err := d.call(tb, own.name, newer); err != nil {

@@ -65,6 +65,10 @@ func TestMain(m *testing.M) {
 		}))
 	case "phi":
 		sdk.Serve(sdk.FailureDetector(func(none) (fd.Factory, error) { return fd.NewFactory(fd.Default()) }))
+	case "garbled":
+		sdk.Serve(sdk.Downing(func(garbled) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
+	case "demanding":
+		sdk.Serve(sdk.Downing(func(demanding) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
 	case "lax":
 		sdk.Serve(sdk.Downing(func(map[string]any) (downing.Provider, error) { return downing.KeepMajority{}, nil }))
 	case "clumsy":
@@ -119,6 +123,16 @@ func TestMain(m *testing.M) {
 		sdk.Serve(sdk.Downing(keep))
 	}
 }
+
+// garbled are settings with a schema that is none.
+type garbled struct{}
+
+func (garbled) JSONSchema() []byte { return []byte(`{"type": `) }
+
+// demanding are settings whose schema demands one that need not be set.
+type demanding struct{ Any string }
+
+func (demanding) JSONSchema() []byte { return []byte(`{"required": ["any"]}`) }
 
 // forgetful says that it is pure, but its answer depends on its process.
 type forgetful struct{}
@@ -346,7 +360,7 @@ func TestTheKitFindsFaults(t *testing.T) {
 	for as, name := range map[string]string{
 		"lax": "Settings", "forgetful": "Restart", "nervous": "Interrupt", "stubborn": "Termination", "mute": "ByHand", "content": "ByHand",
 		"clumsy": "Concurrency", "leaky": "Memory", "fragile": "BadRequests", "naive": "BadRequests", "touchy": "GivenUp", "untidy": "Hang",
-		"sluggish": "Stop",
+		"sluggish": "Stop", "garbled": "Describe", "demanding": "Describe",
 	} {
 		found[name] = true
 		memory := part{"Memory", func(tb testing.TB, c plugins.Config) { tb.Helper(); keepsItsMemory(tb, c, callsUsual) }}

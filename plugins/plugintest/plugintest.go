@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -42,6 +41,7 @@ type part struct {
 
 func parts() []part {
 	return []part{
+		{"Describe", describesItself},
 		{"Settings", refusesUnknownSettings},
 		{"Restart", answersAfterARestart},
 		{"Interrupt", outlivesAnInterrupt},
@@ -173,25 +173,17 @@ func suite(t *testing.T, c plugins.Config) {
 
 const unknownKey = "plugintest-unknown-setting"
 
+// refusesUnknownSettings sends them past the host, which refuses what the schema of the plugin does.
 func refusesUnknownSettings(tb testing.TB, c plugins.Config) {
 	tb.Helper()
-	settings := maps.Clone(c.Settings)
-	if settings == nil {
-		settings = map[string]any{}
-	}
-	settings[unknownKey] = true
-	c.Settings = settings
-	p, err := host.Open(tb.Context(), tested, c, heard(tb)...)
-	if err == nil {
-		closed(tb, p)
+	settings := map[string]any{unknownKey: true}
+	maps.Copy(settings, c.Settings)
+	faults := connected(tb, c).configure(tb, settings)
+	if len(faults) == 0 {
 		tb.Fatalf("a setting that does not exist is accepted: %s", unknownKey)
 	}
-	var faults plugins.SettingErrors
-	if !errors.As(err, &faults) {
-		tb.Fatalf("an unknown setting is not refused as a fault of the settings: %v", err)
-	}
 	for _, f := range faults {
-		if f.Key == unknownKey {
+		if f.GetKey() == unknownKey {
 			return
 		}
 	}

@@ -30,6 +30,14 @@
 // the last word; if its errors have a method Field() string, the fault is reported with
 // that key.
 //
+// Tags of a field say more, as they do for the settings of Quorate itself: required:"yes",
+// oneof:"a|b" for a text, range:"1..10" for a number or a duration, unit:"bytes",
+// known:"auto" for texts with a meaning of their own, and meaning:"..." for what the
+// setting is for. For lists and maps they are about the items. Of the type, the tags and
+// the defaults a JSON Schema is made, which hosts ask for before they configure the plugin:
+// they check the settings by it, and tools show it. A method JSONSchema() []byte of the
+// settings returns another one.
+//
 // # Logs
 //
 // [Serve] makes a logger the default of log/slog whose records appear in the node's log

@@ -14,7 +14,7 @@ import (
 
 // settings are what an operator writes under plugins.<name>.settings.
 type settings struct {
-	Grace time.Duration
+	Grace time.Duration `range:"0s..1h" meaning:"How long a member may be unreachable."`
 }
 
 // patient lets keep-majority decide once some member has been unreachable for long.

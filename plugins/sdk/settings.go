@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -24,7 +25,8 @@ import (
 
 // Settings are parsed as JSON, written field by field into the author's type with every
 // fault collected ([decoder]), and validated by the author's own method
-// ([decodeSettings]).
+// ([decodeSettings]). What the decoder takes, schema.go writes down for hosts: a change of one
+// is a change of the other.
 
 // decodeSettings reads a JSON object into a settings value, from its defaults, and
 // validates it. The error is of type [plugins.SettingErrors].
@@ -35,7 +37,7 @@ func decodeSettings[S any](text []byte) (S, error) {
 	}
 	d := decoder{}
 	if tree, ok := d.parse(text); ok {
-		d.value("", tree, reflect.ValueOf(&settings).Elem())
+		d.value("", tree, reflect.ValueOf(&settings).Elem(), "")
 	}
 	if len(d.faults) > 0 {
 		return none, d.faults
@@ -88,14 +90,18 @@ func (d *decoder) parse(text []byte) (map[string]any, bool) {
 	return tree, true
 }
 
-// value writes one value to its target.
-func (d *decoder) value(key string, v any, target reflect.Value) {
+// value writes one value to its target. The tags are those of the field; for lists and maps, they are about the items.
+func (d *decoder) value(key string, v any, target reflect.Value, tags reflect.StructTag) {
 	if v == nil {
 		d.fault(key, "has no value")
 		return
 	}
-	if target.Type() == reflect.TypeFor[time.Duration]() {
-		d.duration(key, v, target)
+	if isDuration(target.Type()) {
+		d.duration(key, v, target, tags)
+		return
+	}
+	if allowed := words(tags.Get("oneof")); isText(target.Type()) && len(allowed) > 0 && !slices.Contains(allowed, fmt.Sprint(v)) {
+		d.fault(key, "%s is none of %s", show(v), strings.Join(allowed, ", "))
 		return
 	}
 	if u, ok := reflect.TypeAssert[encoding.TextUnmarshaler](target.Addr()); ok {
@@ -105,20 +111,20 @@ func (d *decoder) value(key string, v any, target reflect.Value) {
 	switch target.Kind() {
 	case reflect.Pointer:
 		fresh := reflect.New(target.Type().Elem())
-		d.value(key, v, fresh.Elem())
+		d.value(key, v, fresh.Elem(), tags)
 		target.Set(fresh)
 	case reflect.Struct:
 		d.structure(key, v, target)
 	case reflect.Map:
-		d.mapping(key, v, target)
+		d.mapping(key, v, target, tags)
 	case reflect.Slice:
-		d.list(key, v, target)
+		d.list(key, v, target, tags)
 	default:
-		d.scalar(key, v, target)
+		d.scalar(key, v, target, tags)
 	}
 }
 
-func (d *decoder) duration(key string, v any, target reflect.Value) {
+func (d *decoder) duration(key string, v any, target reflect.Value, tags reflect.StructTag) {
 	text, ok := v.(string)
 	duration, err := time.ParseDuration(text)
 	if !ok || err != nil {
@@ -126,6 +132,38 @@ func (d *decoder) duration(key string, v any, target reflect.Value) {
 		return
 	}
 	target.SetInt(int64(duration))
+	d.inRange(key, v, float64(duration), tags)
+}
+
+// inRange reports a number, or a duration in nanoseconds, that is not in the range of its tag.
+func (d *decoder) inRange(key string, v any, n float64, tags reflect.StructTag) {
+	if r := rangeOf(tags); !r.Has(n) {
+		d.fault(key, "%s is not %v", show(v), r)
+	}
+}
+
+// rangeOf returns the range of a tag. It panics on one that is no range, as [field.Ranges] does.
+func rangeOf(tags reflect.StructTag) field.Range {
+	r, err := field.ParseRange(tags.Get("range"))
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// words splits a tag at its bars; nil if it is empty.
+func words(tag string) []string {
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, "|")
+}
+
+func isDuration(t reflect.Type) bool { return t == reflect.TypeFor[time.Duration]() }
+
+// isText reports whether values of a type are written as text, of which a tag may permit some.
+func isText(t reflect.Type) bool {
+	return t.Kind() == reflect.String || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 func (d *decoder) text(key string, v any, target encoding.TextUnmarshaler) {
@@ -148,23 +186,30 @@ func (d *decoder) structure(key string, v any, target reflect.Value) {
 	}
 	fields := fieldsOf(target.Type())
 	for _, name := range sortedKeys(tree) {
-		index, ok := fields[name]
+		f, ok := fields[name]
 		if !ok {
 			d.fault(join(key, name), "is unknown; %s", known(fields))
 			continue
 		}
-		d.value(join(key, name), tree[name], target.FieldByIndex(index))
+		d.value(join(key, name), tree[name], target.FieldByIndex(f.Index), f.Tag)
+	}
+	for _, name := range sortedKeys(fields) {
+		if _, given := tree[name]; !given && required(fields[name]) {
+			d.fault(join(key, name), "must be set")
+		}
 	}
 }
 
-func known(fields map[string][]int) string {
+func required(f reflect.StructField) bool { return f.Tag.Get("required") == "yes" }
+
+func known(fields map[string]reflect.StructField) string {
 	if len(fields) == 0 {
 		return "there are no settings here"
 	}
 	return "there are " + strings.Join(sortedKeys(fields), ", ")
 }
 
-func (d *decoder) mapping(key string, v any, target reflect.Value) {
+func (d *decoder) mapping(key string, v any, target reflect.Value, tags reflect.StructTag) {
 	tree, ok := v.(map[string]any)
 	if !ok || target.Type().Key().Kind() != reflect.String {
 		d.fault(key, "%s is no group of names", show(v))
@@ -173,13 +218,13 @@ func (d *decoder) mapping(key string, v any, target reflect.Value) {
 	fresh := reflect.MakeMapWithSize(target.Type(), len(tree))
 	for _, name := range sortedKeys(tree) {
 		entry := reflect.New(target.Type().Elem()).Elem()
-		d.value(join(key, name), tree[name], entry)
+		d.value(join(key, name), tree[name], entry, tags)
 		fresh.SetMapIndex(reflect.ValueOf(name).Convert(target.Type().Key()), entry)
 	}
 	target.Set(fresh)
 }
 
-func (d *decoder) list(key string, v any, target reflect.Value) {
+func (d *decoder) list(key string, v any, target reflect.Value, tags reflect.StructTag) {
 	items, ok := v.([]any)
 	if !ok {
 		d.fault(key, "%s is no list", show(v))
@@ -187,21 +232,44 @@ func (d *decoder) list(key string, v any, target reflect.Value) {
 	}
 	fresh := reflect.MakeSlice(target.Type(), len(items), len(items))
 	for i, item := range items {
-		d.value(key+"["+strconv.Itoa(i)+"]", item, fresh.Index(i))
+		d.value(key+"["+strconv.Itoa(i)+"]", item, fresh.Index(i), tags)
 	}
 	target.Set(fresh)
 }
 
 // scalar leaves to encoding/json which numbers fit into which type.
-func (d *decoder) scalar(key string, v any, target reflect.Value) {
-	text, err := json.Marshal(v)
+func (d *decoder) scalar(key string, v any, target reflect.Value, tags reflect.StructTag) {
+	written := v
+	if n, ok := v.(json.Number); ok && (target.CanInt() || target.CanUint()) {
+		written = whole(n)
+	}
+	text, err := json.Marshal(written)
 	if err != nil {
 		d.fault(key, "%s: %v", show(v), err)
 		return
 	}
 	if err := json.Unmarshal(text, target.Addr().Interface()); err != nil {
 		d.fault(key, "%s is no %s", show(v), describe(target.Type()))
+		return
 	}
+	switch {
+	case target.CanInt():
+		d.inRange(key, v, float64(target.Int()), tags)
+	case target.CanUint():
+		d.inRange(key, v, float64(target.Uint()), tags)
+	case target.CanFloat():
+		d.inRange(key, v, target.Float(), tags)
+	}
+}
+
+// whole returns a whole number that is written as no integer of Go is, such as 2.0, 1e3 and -0, as one; others as
+// they are. JSON has one type of numbers.
+func whole(n json.Number) json.Number {
+	f, err := n.Float64()
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<64 || f != 0 && !strings.ContainsAny(n.String(), ".eE") {
+		return n
+	}
+	return json.Number(strconv.FormatFloat(f+0, 'f', -1, 64)) // -0 and 0 is 0.
 }
 
 // describe names what a value must be, for people who do not write Go.
@@ -252,21 +320,31 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// fieldsOf maps the keys of a struct to its fields, those of embedded structs
-// included.
-func fieldsOf(t reflect.Type) map[string][]int {
-	fields := make(map[string][]int)
+// fieldsOf maps the keys of a struct to its fields, those of embedded structs included. The fields of an embedded
+// pointer are a group of their own, by the name of its type: there may be nothing that it points to.
+func fieldsOf(t reflect.Type) map[string]reflect.StructField {
+	fields := make(map[string]reflect.StructField)
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || f.Anonymous && f.Type.Kind() == reflect.Struct && name == "" {
+		if !f.IsExported() || name == "-" || behindPointer(t, f) || f.Anonymous && f.Type.Kind() == reflect.Struct && name == "" {
 			continue
 		}
 		if name == "" {
 			name = kebab(f.Name)
 		}
-		fields[name] = f.Index
+		fields[name] = f
 	}
 	return fields
+}
+
+// behindPointer reports whether a field is that of an embedded pointer.
+func behindPointer(t reflect.Type, f reflect.StructField) bool {
+	for _, i := range f.Index[:len(f.Index)-1] {
+		if t = t.Field(i).Type; t.Kind() == reflect.Pointer {
+			return true
+		}
+	}
+	return false
 }
 
 // kebab writes a name in lower case with hyphens: BaseURL is base-url.

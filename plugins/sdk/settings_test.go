@@ -127,6 +127,44 @@ func TestFaultsOfSettingsNameTheirKeys(t *testing.T) {
 	}
 }
 
+// Tags say which values a setting may have, with the words and in the form of the settings of Quorate itself.
+func TestTagsHoldSettings(t *testing.T) {
+	type held struct {
+		Mode  string         `oneof:"fast|safe" required:"yes"`
+		Modes []string       `oneof:"fast|safe"`
+		Pause time.Duration  `range:"10ms..1h"`
+		Ports map[string]int `range:"1024.."`
+		Part  float64        `range:">0..1"`
+	}
+	for text, want := range map[string]string{
+		`{}`:               "mode: must be set",
+		`{"mode": "slow"}`: `mode: "slow" is none of fast, safe`,
+		`{"mode": "safe", "modes": ["fast", "slow"]}`:    `modes[1]: "slow" is none of fast, safe`,
+		`{"mode": "safe", "pause": "1ms", "part": 0}`:    `part: 0 is not above 0, up to 1; pause: "1ms" is not from 10ms to 1h`,
+		`{"mode": "safe", "ports": {"a": 80, "b": 2e3}}`: "ports.a: 80 is not at least 1024",
+	} {
+		_, err := decodeSettings[held]([]byte(text))
+		require.EqualError(t, err, want)
+	}
+	got, err := decodeSettings[held]([]byte(`{"mode": "fast", "ports": {"a": 2e3}}`))
+	require.NoError(t, err)
+	require.Equal(t, 2000, got.Ports["a"])
+	require.Panics(t, func() {
+		_, _ = decodeSettings[struct {
+			N int `range:"1"`
+		}]([]byte(`{"n": 1}`))
+	})
+}
+
+// The fields of an embedded pointer are a group of their own.
+func TestAnEmbeddedPointerIsAGroup(t *testing.T) {
+	got, err := decodeSettings[struct{ *Leaf }]([]byte(`{"leaf": {"weight": 3}}`))
+	require.NoError(t, err)
+	require.Equal(t, int8(3), got.Weight)
+	_, err = decodeSettings[struct{ *Leaf }]([]byte(`{"weight": 3}`))
+	require.EqualError(t, err, "weight: is unknown; there are leaf")
+}
+
 func TestFaultsOfTheStrategyAreFaultsOfTheSettings(t *testing.T) {
 	wrapped := errors.Join(&fault{"url", "cannot be parsed"}, errors.New("cannot work"))
 	require.Equal(t, plugins.SettingErrors{{Key: "url", Reason: "cannot be parsed"}, {Reason: "cannot work"}}, settingErrors(wrapped))

@@ -27,6 +27,7 @@ import (
 type Strategy struct {
 	service   server.Service
 	configure func(settings []byte) (any, error)
+	schema    func() ([]byte, error)
 }
 
 // Downing returns a downing provider to be served. The function is called with the
@@ -70,7 +71,7 @@ func New[S, T any](create func(S) (T, error)) Strategy {
 	if !ok {
 		panic(fmt.Sprintf("sdk: no policy is a %v", reflect.TypeFor[T]()))
 	}
-	return Strategy{policy.Service, func(settings []byte) (any, error) { return build(settings, create) }}
+	return Strategy{policy.Service, func(settings []byte) (any, error) { return build(settings, create) }, schemaOf[S]}
 }
 
 // build makes a strategy from settings in JSON.
@@ -122,5 +123,5 @@ func (s Strategy) Register(r grpc.ServiceRegistrar, log *slog.Logger, opts ...Op
 }
 
 func (s Strategy) server(log *slog.Logger, a about) *server.Server {
-	return server.New(server.Strategy{Service: s.service, Name: a.name, Version: a.version, Configure: s.configure}, log)
+	return server.New(server.Strategy{Service: s.service, Name: a.name, Version: a.version, Configure: s.configure, Schema: s.schema}, log)
 }

@@ -18,11 +18,32 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
+// A plugin is asked who it is ([Describe]) and configured ([Configure]); then strategies ask it by [Ask]. Every error
+// says with those of package plugins why there is no answer ([callError]).
+
 // options keep the limits of the contract, whatever the connection permits.
 func options() []grpc.CallOption {
 	return []grpc.CallOption{
 		grpc.MaxCallSendMsgSize(plugins.MaxRequestBytes), grpc.MaxCallRecvMsgSize(plugins.MaxAnswerBytes), grpc.ForceCodecV2(codec()),
 	}
+}
+
+// Describe asks the plugin who it is and for the schema of its settings, which is empty if it has none. A plugin of an
+// earlier release has no answer: the error matches [plugins.ErrPolicy]. The context bounds the call.
+func Describe(ctx context.Context, conn grpc.ClientConnInterface, name string) (plugins.Manifest, []byte, error) {
+	const call = "describe"
+	p, err := pluginv1.NewPluginClient(conn).Describe(ctx, &pluginv1.DescribeRequest{}, options()...)
+	if err != nil {
+		return plugins.Manifest{}, nil, callError(ctx, name, call, err)
+	}
+	m, err := wire.Declared(p)
+	if n := len(p.GetSettingsSchema()); err == nil && n > plugins.MaxSchemaBytes {
+		err = wire.Malformed("settings_schema", "it has %d bytes, the limit is %d", n, plugins.MaxSchemaBytes)
+	}
+	if err != nil {
+		return m, nil, &plugins.CallError{Plugin: name, Call: call, Err: plugins.ErrAnswer, Cause: err}
+	}
+	return m, p.GetSettingsSchema(), nil
 }
 
 // Configure hands the plugin its settings, as JSON; nil means none. The name is the

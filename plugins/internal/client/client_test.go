@@ -39,10 +39,18 @@ type hostile struct {
 	pluginv1.UnimplementedPluginServer
 	pluginv1.UnimplementedDowningServer
 	pluginv1.UnimplementedAllocationServer
+	describe  func() (*pluginv1.DescribeResponse, error)
 	configure func() (*pluginv1.ConfigureResponse, error)
 	decide    func(context.Context) (*pluginv1.DowningDecideResponse, error)
 	allocate  func() *pluginv1.AllocateResponse
 	rebalance func() *pluginv1.RebalanceResponse
+}
+
+func (h *hostile) Describe(ctx context.Context, r *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
+	if h.describe == nil { // As a plugin of an earlier release.
+		return h.UnimplementedPluginServer.Describe(ctx, r)
+	}
+	return h.describe()
 }
 
 func (h *hostile) Configure(context.Context, *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
@@ -275,4 +283,34 @@ func TestConfigureRefusesWhatIsNoManifest(t *testing.T) {
 	}
 	_, err := client.Configure(t.Context(), connect(t, &hostile{}), "w", "", map[string]any{"f": func() {}})
 	require.ErrorIs(t, err, plugins.ErrSettings)
+}
+
+// What a plugin says of itself is checked as what it declares when it is configured, and the size of its schema too.
+func TestDescriptionsThatBreakTheContractAreRefused(t *testing.T) {
+	h := &hostile{}
+	conn := connect(t, h)
+	_, _, err := client.Describe(t.Context(), conn, "bad")
+	require.ErrorIs(t, err, plugins.ErrPolicy)
+	good := func() *pluginv1.DescribeResponse {
+		return &pluginv1.DescribeResponse{Name: "n", Policy: pluginv1.Policy_POLICY_DOWNING, SettingsSchema: make([]byte, plugins.MaxSchemaBytes)}
+	}
+	for name, spoil := range map[string]func(*pluginv1.DescribeResponse){
+		"": func(*pluginv1.DescribeResponse) {}, "name": func(r *pluginv1.DescribeResponse) { r.Name = "" },
+		"version": func(r *pluginv1.DescribeResponse) { r.Version = "1\n" }, "policy": func(r *pluginv1.DescribeResponse) { r.Policy = 99 },
+		"settings_schema": func(r *pluginv1.DescribeResponse) { r.SettingsSchema = append(r.SettingsSchema, 0) },
+	} {
+		h.describe = func() (*pluginv1.DescribeResponse, error) {
+			r := good()
+			spoil(r)
+			return r, nil
+		}
+		_, text, err := client.Describe(t.Context(), conn, "bad")
+		if name == "" {
+			require.NoError(t, err)
+			require.Len(t, text, plugins.MaxSchemaBytes)
+			continue
+		}
+		require.ErrorIs(t, err, plugins.ErrAnswer)
+		require.ErrorContains(t, err, name)
+	}
 }

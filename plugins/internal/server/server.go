@@ -20,9 +20,9 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// A server is made for a strategy ([New]), configured by its host
-// ([pluginService.Configure]), and then answers calls ([Answer]), each with one of a
-// bounded number of slots.
+// A server is made for a strategy ([New]), described to its host and configured by it
+// ([pluginService.Describe], [pluginService.Configure]), and then answers calls ([Answer]),
+// each with one of a bounded number of slots.
 
 // stackBytes bounds how much of the stack of a panic is logged.
 const stackBytes = 4096
@@ -48,6 +48,8 @@ type Strategy struct {
 	// [plugins.SettingErrors] are reported one by one, other errors as one fault without
 	// a key.
 	Configure func(settings []byte) (any, error)
+	// Schema returns the JSON Schema of the settings; nil: there is none.
+	Schema func() ([]byte, error)
 }
 
 // Server answers the calls of one host.
@@ -184,10 +186,34 @@ var (
 	errAnswer  = errors.New("answer")
 )
 
-// pluginService serves Configure.
+// pluginService serves Describe and Configure.
 type pluginService struct {
 	pluginv1.UnimplementedPluginServer
 	server *Server
+}
+
+// Describe says what is known of the plugin: its class once it is configured.
+func (p *pluginService) Describe(ctx context.Context, _ *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
+	s := p.server
+	about := &pluginv1.DescribeResponse{
+		Name: wire.Line(s.strategy.Name, wire.MaxNameBytes), Version: wire.Line(s.strategy.Version, wire.MaxNameBytes),
+		Policy: wire.PolicyToProto(s.strategy.Policy),
+	}
+	if strategy := s.ready.Load(); strategy != nil {
+		about.Class = wire.ClassToProto(s.strategy.Class(*strategy))
+	}
+	if s.strategy.Schema == nil {
+		return about, nil
+	}
+	schema, err := guarded(s, "describe", s.strategy.Schema)
+	if err == nil && len(schema) > plugins.MaxSchemaBytes {
+		err = fmt.Errorf("the schema of the settings has %d bytes, the limit is %d", len(schema), plugins.MaxSchemaBytes)
+	}
+	if err != nil {
+		return nil, statusOf(ctx, fmt.Errorf("%w: %w", errAnswer, err))
+	}
+	about.SettingsSchema = schema
+	return about, nil
 }
 
 // Configure makes the strategy.
@@ -225,7 +251,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 	s.ready.Store(&m.strategy)
 	return &pluginv1.ConfigureResponse{
 		Name: wire.Line(s.strategy.Name, wire.MaxNameBytes), Version: wire.Line(s.strategy.Version, wire.MaxNameBytes),
-		Policy: wire.PolicyToProto(s.strategy.Policy), Class: &pluginv1.Class{Pure: m.class.Pure, MajorityOnly: m.class.MajorityOnly},
+		Policy: wire.PolicyToProto(s.strategy.Policy), Class: wire.ClassToProto(m.class),
 	}, nil
 }
 

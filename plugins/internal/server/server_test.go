@@ -105,6 +105,34 @@ func TestNothingIsDecidedBeforeThePluginIsConfigured(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A plugin says who it is and what its settings are before it is configured and after it; its class, which may depend
+// on them, only then.
+func TestAPluginIsDescribedBeforeItIsConfigured(t *testing.T) {
+	schema := func() ([]byte, error) { return []byte("{}"), nil }
+	conn := serve(t, server.Strategy{
+		Service: downingpolicy.Contract().Policy().Service, Name: "p", Version: "1",
+		Configure: func([]byte) (any, error) { return downing.KeepMajority{}, nil }, Schema: func() ([]byte, error) { return schema() },
+	})
+	want := plugins.Manifest{Name: "p", Version: "1", Policy: plugins.Downing, Contract: plugins.Version1}
+	m, text, err := client.Describe(t.Context(), conn, "p")
+	require.NoError(t, err)
+	require.Equal(t, want, m)
+	require.Equal(t, "{}", string(text))
+	configured, err := client.Configure(t.Context(), conn, "p", "", nil)
+	require.NoError(t, err)
+	m, _, err = client.Describe(t.Context(), conn, "p")
+	require.NoError(t, err)
+	require.Equal(t, configured, m)
+	for _, schema = range []func() ([]byte, error){
+		func() ([]byte, error) { panic("no") },
+		func() ([]byte, error) { return nil, errors.New("no") },
+		func() ([]byte, error) { return make([]byte, plugins.MaxSchemaBytes+1), nil },
+	} {
+		_, _, err = client.Describe(t.Context(), conn, "p")
+		require.ErrorIs(t, err, plugins.ErrFault)
+	}
+}
+
 // A strategy that panics fails the call, and answers the next one. covers F56.
 func TestAPanicIsAnErrorOfThatCall(t *testing.T) {
 	calls := 0

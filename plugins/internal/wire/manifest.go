@@ -23,6 +23,11 @@ func PolicyToProto(k plugins.Policy) pluginv1.Policy {
 	return pluginv1.Policy(slices.Index(plugins.Policies(), k) + 1)
 }
 
+// ClassToProto returns a class as a message.
+func ClassToProto(c plugins.Class) *pluginv1.Class {
+	return &pluginv1.Class{Pure: c.Pure, MajorityOnly: c.MajorityOnly}
+}
+
 // ManifestFromProto returns what a plugin declares, or the faults of its settings, which
 // the plugin sends instead: an error of type [plugins.SettingErrors].
 func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) {
@@ -35,6 +40,17 @@ func ManifestFromProto(p *pluginv1.ConfigureResponse) (plugins.Manifest, error) 
 		}
 		return plugins.Manifest{}, errs
 	}
+	return Declared(p)
+}
+
+// Declared returns what a plugin declares, in the answer to Configure or to Describe.
+func Declared(p interface {
+	GetName() string
+	GetVersion() string
+	GetPolicy() pluginv1.Policy
+	GetClass() *pluginv1.Class
+},
+) (plugins.Manifest, error) {
 	policies := plugins.Policies()
 	policy := p.GetPolicy()
 	switch {

@@ -122,7 +122,7 @@ var (
 	inText       = regexp.MustCompile("`quorate (\\S[^`]*)`")
 	brokenLine   = regexp.MustCompile(`\\?\n *`)
 	afterCommand = regexp.MustCompile(`\s(?:[#|>]|&&).*$`)
-	longFlag     = regexp.MustCompile(`^--?([a-z][a-z-]+)`)
+	longFlag     = regexp.MustCompile(`^--?([a-z][a-z0-9-]+)`)
 )
 
 // commandLinesOn returns what follows the name of this program in the blocks and in the text of a page, wherever its

@@ -6,11 +6,15 @@ package command
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/config"
 	"github.com/quorate/quorate/tools/internal/akka"
 	"github.com/quorate/quorate/tools/internal/hocon"
 )
+
+// Files are checked in two steps: as a node's start looks at them ([Checker]), then, if it is wanted, with the plugins
+// that they name ([Check.askPlugins]).
 
 // Config is the command that looks at configuration files.
 type Config struct {
@@ -54,6 +58,9 @@ type Check struct {
 	Allow []string `placeholder:"SECTION" help:"Sections of the program itself: whatever they hold is passed over."`
 	Kinds []string `placeholder:"KIND" help:"Kinds of entities that the program has, to which gateway.kinds is held."`
 	Each  bool     `help:"Each file is that of another node of one cluster: check each alone, and compare them."`
+
+	Plugins bool `help:"Start each plugin, and check its settings by what it says of them."`
+
 	check Checker
 }
 
@@ -70,8 +77,10 @@ plugins that only Linux has, is a warning; so is a seed node that is the
 node itself under another name, which no node finds. With --each the files
 are those of several nodes: names of the cluster and addresses must fit, and
 some nodes without node.data-dir among others, or different lists of seed
-nodes, are warned of. The exit status is 0 when all is well and 2 when there
-are faults.
+nodes, are warned of. With --plugins each plugin of the files is started as a
+node starts it, and asked which settings it takes; it is not configured. Without,
+nothing is started, and what is in the settings of plugins is not looked at. The
+exit status is 0 when all is well and 2 when there are faults.
 
 The end of its name tells the format of a file: .toml, .json, and YAML for
 everything else.
@@ -80,6 +89,7 @@ Examples:
   quorate config check cluster.yaml
   quorate config check base.yaml site.toml
   quorate config check --each n1.yaml n2.yaml n3.yaml
+  quorate config check --plugins cluster.yaml
   quorate config check --allow twins cluster.yaml
   quorate config check --kinds account,customer cluster.yaml
   QUORATE_NODE__ADDRESS=10.0.0.7:7946 quorate config check cluster.yaml
@@ -106,6 +116,11 @@ type fault struct {
 // Run checks the files.
 func (c *Check) Run(s *Session) error {
 	needs, warnings, err := c.check(Extensions{Strategies: c.Own, Sections: c.Allow, Kinds: c.Kinds, Each: c.Each}, c.Files...)
+	if err == nil && c.Plugins {
+		var unsaid config.Errors
+		unsaid, err = c.askPlugins(s)
+		warnings = append(warnings, unsaid...)
+	}
 	faults, ok := errorsOf(err)
 	if err != nil && !ok {
 		return err
@@ -132,6 +147,26 @@ func (c *Check) Run(s *Session) error {
 		}
 	}
 	return nil
+}
+
+// askPlugins holds the settings of plugins to what they say of them.
+func (c *Check) askPlugins(s *Session) (warnings config.Errors, err error) {
+	together := [][]string{c.Files}
+	if c.Each {
+		together = slices.Collect(slices.Chunk(c.Files, 1))
+	}
+	var faults config.Errors
+	for _, files := range together {
+		wrong, unsaid, err := heldToSchemas(s.Stderr, files...)
+		if err != nil {
+			return nil, err
+		}
+		faults, warnings = append(faults, wrong...), append(warnings, unsaid...)
+	}
+	if len(faults) > 0 {
+		return warnings, faults
+	}
+	return warnings, nil
 }
 
 // errorsOf returns the faults that an error lists.

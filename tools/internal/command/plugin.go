@@ -23,6 +23,8 @@ type Plugin struct {
 	Kit   KitPlugin   `cmd:"" hidden:""`
 	New   NewPlugin   `cmd:"" help:"Write the project of a new plugin, in Go or Python."`
 
+	Install Install `cmd:"" help:"Copy a plugin beside a configuration file, and add it to the file."`
+
 	List    ListPlugins   `cmd:"" help:"Ask a node for its plugins, and how they are."`
 	Swap    SwapPlugin    `cmd:"" help:"Let a node take over one plugin as its files have it."`
 	Restart RestartPlugin `cmd:"" help:"Let a node replace the process of one plugin."`
@@ -60,6 +62,7 @@ type checkResult struct {
 	Start    float64 `json:"start_seconds"`
 	Decision string  `json:"decision"`
 	Took     float64 `json:"decision_seconds"`
+	Settings string  `json:"settings"`
 }
 
 // checkTimeout bounds the check beside its starts.
@@ -90,6 +93,7 @@ func (c *CheckPlugin) Run(s *Session) error {
 	field(s.Stdout, "class", t.Class)
 	field(s.Stdout, "sha256", t.SHA256)
 	field(s.Stdout, "start", fmt.Sprintf("%.0f ms", 1e3*t.Start))
+	field(s.Stdout, "settings", t.Settings)
 	field(s.Stdout, "decision", fmt.Sprintf("%s (%.2f ms)", t.Decision, 1e3*t.Took))
 	fmt.Fprintln(s.Stdout, s.Paint(32, "ok"))
 	return nil
@@ -110,6 +114,7 @@ func try(cfg plugins.Config, printed *host.Output) (checkResult, error) {
 		return checkResult{}, err
 	}
 	t := checkResult{Path: cfg.Path, Start: time.Since(began).Seconds()}
+	t.Settings = saysOfSettings(p.Declaration())
 	began = time.Now()
 	t.Decision, err = p.Try(ctx)
 	t.Took = time.Since(began).Seconds()
@@ -119,4 +124,15 @@ func try(cfg plugins.Config, printed *host.Output) (checkResult, error) {
 		return t, fmt.Errorf("it starts, and does not decide: %w", err)
 	}
 	return t, nil
+}
+
+// saysOfSettings returns in words what a plugin says of its settings.
+func saysOfSettings(d host.Declaration) string {
+	switch {
+	case d.Fault != nil:
+		return "not described, which is a fault of the plugin: " + d.Fault.Error()
+	case d.Schema == nil:
+		return "not described"
+	}
+	return "described"
 }

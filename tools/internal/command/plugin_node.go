@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -134,6 +135,9 @@ func printPlugin(s *Session, p cluster.PluginStatus) {
 	}
 	field(w, "sha256", p.SHA256)
 	field(w, "calls", fmt.Sprintf("%d, of them %d without an answer, %d too late", p.Calls, p.Failures, p.Late))
+	if c := p.LastCall; c != nil {
+		field(w, "last call", fmt.Sprintf("%s at %s, %s after %.2f ms", c.Call, c.At.UTC().Format(time.RFC3339), cmp.Or(c.Error, "answered"), 1e3*c.Seconds))
+	}
 	field(w, "replaced", fmt.Sprintf("%s, %s", plural(int(p.Restarts), "restart"), plural(int(p.Swaps), "swap")))
 	if p.AwayTotal > 0 {
 		field(w, "away", fmt.Sprintf("%.1f s in all, %.1f s the last time", p.AwayTotal, p.AwayLast))

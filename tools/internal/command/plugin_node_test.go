@@ -31,6 +31,7 @@ func witness() cluster.PluginStatus {
 		Name: "witness", Policy: "downing", State: "running", Since: time.Unix(1700000000, 0), Says: "witness 1.2.0 (downing, contract 1, class pure)",
 		SHA256: "ddc7a535405aba50fa5b329b12e9eabf1e605d5d20e09eda87ab927e263ac966", PID: 42, Restarts: 1, Swaps: 2,
 		LastError: "it ended\x1b[31m (signal: killed)", AwayTotal: 1.5, AwayLast: 0.5, Calls: 7, Failures: 2, Late: 1, OutputLeftOut: 4096, FailedInARow: 3, Debug: true,
+		LastCall: &cluster.PluginCall{Call: "decide", At: time.Unix(1700000060, 0), Seconds: 0.0015, Error: "no\x1b[31m answer"},
 	}
 }
 
@@ -75,6 +76,7 @@ says         witness 1.2.0 (downing, contract 1, class pure)
 process      42, which may be debugged: it is not killed when it does not answer
 sha256       ddc7a535405aba50fa5b329b12e9eabf1e605d5d20e09eda87ab927e263ac966
 calls        7, of them 2 without an answer, 1 too late
+last call    decide at 2023-11-14T22:14:20Z, no�[31m answer after 1.50 ms
 replaced     1 restart, 2 swaps
 away         1.5 s in all, 0.5 s the last time
 output       4096 bytes not logged

@@ -88,26 +88,43 @@ func (t *PluginFlags) section() (plugins.Config, error) {
 		cfg.Path = t.File
 		return cfg, nil
 	}
-	f, err := config.Loader{Environ: os.Environ(), Formats: []config.Format{toml.Format()}}.Load(t.File)
+	_, all, err := pluginsOf(t.File)
 	if err != nil {
 		return plugins.Config{}, err
 	}
+	return pluginOf(all, t.File, t.Name)
+}
+
+// pluginsOf returns the plugins of files, with absolute paths.
+func pluginsOf(files ...string) (*config.File, map[string]plugins.Config, error) {
+	f, err := config.Loader{Environ: os.Environ(), Formats: []config.Format{toml.Format()}}.Load(files...)
+	if err != nil {
+		return nil, nil, err
+	}
 	all := map[string]plugins.Config{}
 	if err := f.Decode("plugins", &all); err != nil {
-		return plugins.Config{}, err
+		return nil, nil, err
 	}
+	for name, cfg := range all {
+		cfg.Path = f.Resolve(cfg.Path)
+		all[name] = cfg
+	}
+	return f, all, nil
+}
+
+// pluginOf returns the plugin of a name.
+func pluginOf(all map[string]plugins.Config, file, name string) (plugins.Config, error) {
 	names := slices.Sorted(maps.Keys(all))
-	cfg, ok := all[t.Name]
+	cfg, ok := all[name]
 	switch {
 	case ok:
-		cfg.Path = f.Resolve(cfg.Path)
 		return cfg, nil
 	case len(names) == 0:
-		return cfg, fmt.Errorf("%s has no plugins", t.File)
-	case t.Name == "":
-		return cfg, fmt.Errorf("%s: say which plugin: %s", t.File, strings.Join(names, ", "))
+		return cfg, fmt.Errorf("%s has no plugins", file)
+	case name == "":
+		return cfg, fmt.Errorf("%s: say which plugin: %s", file, strings.Join(names, ", "))
 	}
-	return cfg, fmt.Errorf("%s has no plugin %q but %s", t.File, t.Name, strings.Join(names, ", "))
+	return cfg, fmt.Errorf("%s has no plugin %q but %s", file, name, strings.Join(names, ", "))
 }
 
 // arguments returns the arguments and flags in the form of a command line.

@@ -5,6 +5,7 @@ package command
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/quorate/quorate/config/manual"
 	"github.com/quorate/quorate/tools/internal/reference"
@@ -13,24 +14,28 @@ import (
 // Reference is the command that explains the keys of the configuration.
 type Reference struct {
 	Key      string `arg:"" optional:"" help:"Only this key, and those below it."`
+	Files    string `arg:"" optional:"" help:"Files that have the plugin of the key, joined by commas: it is asked for its settings."`
 	Markdown bool   `help:"Print Markdown tables."`
 }
 
 // Help is the text after the one-line help.
 func (*Reference) Help() string {
 	return `For each key: its type, default, values, whether it may change while the node
-runs, what it means, and the environment variable that overrides it.
+runs, what it means, and the environment variable that overrides it. With
+plugins.NAME and files that have this plugin, the plugin is started as a node
+starts it, and asked which settings it takes; it is not configured.
 
 Examples:
   quorate config reference
   quorate config reference sharding.rebalance
+  quorate config reference plugins.witness cluster.yaml
   quorate config reference --markdown > configuration.md
   quorate --json config reference membership.fence`
 }
 
 // Run prints the reference.
 func (r *Reference) Run(s *Session) error {
-	all, err := reference.Read()
+	all, err := r.read(s)
 	if err != nil {
 		return err
 	}
@@ -52,6 +57,37 @@ func (r *Reference) Run(s *Session) error {
 		explain(s, one)
 	}
 	return nil
+}
+
+// read returns the settings of Quorate, or those of the plugin of files.
+func (r *Reference) read(s *Session) ([]manual.Setting, error) {
+	if r.Files == "" {
+		return reference.Read()
+	}
+	parts := strings.SplitN(r.Key, ".", 3)
+	if len(parts) < 2 || parts[0] != "plugins" {
+		return nil, RejectedError{fmt.Sprintf("%q is no plugin: say plugins.NAME before the files", printable(r.Key))}
+	}
+	name := parts[1]
+	_, all, err := pluginsOf(strings.Split(r.Files, ",")...)
+	if err != nil {
+		return nil, rejected(s, err)
+	}
+	cfg, err := pluginOf(all, r.Files, name)
+	if err != nil {
+		return nil, RejectedError{err.Error()}
+	}
+	d, err := declared(s.Stderr, name, cfg)
+	switch {
+	case err != nil:
+		return nil, err
+	case d.Fault != nil:
+		return nil, fmt.Errorf("what the plugin %s says of its settings cannot be used: %w", name, d.Fault)
+	case d.Schema == nil:
+		return nil, fmt.Errorf("the plugin %s does not say which settings it takes", name)
+	}
+	about := strings.TrimSpace(d.Manifest.Name + " " + d.Manifest.Version)
+	return reference.Plugin("plugins."+name+".settings", "The settings of "+about+".", d.Schema.Text())
 }
 
 // explain prints one setting as a paragraph.

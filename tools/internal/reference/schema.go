@@ -6,6 +6,7 @@ package reference
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/quorate/quorate/config"
@@ -19,9 +20,6 @@ import (
 
 // SchemaID is where editors find the schema of the main branch.
 const SchemaID = "https://raw.githubusercontent.com/quorate/quorate/main/docs/cluster.schema.json"
-
-// durationPattern is the format of durations, that of the Go package time.
-const durationPattern = `^[-+]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
 // object is a part of a JSON Schema.
 type object = map[string]any
@@ -122,7 +120,7 @@ func scalar(s config.Setting, kind config.Type) object {
 	case config.TypeNumber:
 		return bounded(object{"type": "number"}, s.Range)
 	case config.TypeDuration:
-		return object{"anyOf": []object{{"type": "string", "pattern": durationPattern}, {"const": 0}}}
+		return object{"anyOf": []object{{"type": "string", "pattern": field.DurationPattern}, {"const": 0}}}
 	default:
 		return object{}
 	}
@@ -145,17 +143,7 @@ func bounded(node object, text string) object {
 	if err != nil {
 		return node
 	}
-	end := func(b field.Bound, closed, open string) {
-		switch {
-		case b.Text == "":
-		case b.Open:
-			node[open] = json.Number(b.Text)
-		default:
-			node[closed] = json.Number(b.Text)
-		}
-	}
-	end(r.Min, "minimum", "exclusiveMinimum")
-	end(r.Max, "maximum", "exclusiveMaximum")
+	maps.Copy(node, r.Keywords())
 	return node
 }
 

@@ -46,12 +46,40 @@ class Strategy:
 
     CLASS = {"pure": True}
 
+    # What a node checks the settings by before the plugin gets them, and shows of them.
+    SCHEMA = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "kinds": {
+                "type": "object", "additionalProperties": {"$ref": "#/$defs/rule"},
+                "description": "The rule for the shards of each kind of entity.",
+            },
+            "others": {"$ref": "#/$defs/rule", "description": "The rule for all other kinds."},
+            "skew": {
+                "type": "integer", "minimum": 1, "default": 1,
+                "description": "How many shards more a region may have than another.",
+            },
+        },
+        "$defs": {
+            "rule": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    "require": {"$ref": "#/$defs/roles", "description": "Roles that a node must have."},
+                    "avoid": {"$ref": "#/$defs/roles", "description": "Roles that a node must not have."},
+                },
+            },
+            "roles": {"type": "array", "items": {"type": "string", "minLength": 1}},
+        },
+    }
+
     def __init__(self, settings):
         """Take the settings: kinds, a rule for each kind of entity; others, for the rest; skew."""
         self.kinds = {
             kind: Rule(settings, f"kinds.{kind}", rule) for kind, rule in settings.take("kinds", dict, {}).items()}
         self.others = Rule(settings, "others", settings.take("others", dict, {}))
-        self.skew = settings.take("skew", int, 1)  # How many shards more a region may have than another.
+        self.skew = settings.take("skew", int, 1)
         if self.skew < 1:
             settings.wrong("skew", f"{self.skew} is less than 1")
 

@@ -15,6 +15,15 @@ interface Observed {
   contactPoints: { address: string; answered: boolean }[];
 }
 
+// schema is what a node checks the settings by before the plugin gets them, and shows of them.
+export const schema = {
+  type: "object", additionalProperties: false, required: ["url"],
+  properties: {
+    url: { type: "string", pattern: "^https?://[^/]", description: "The endpoint that is asked which node forms a cluster." },
+    "timeout-ms": { type: "integer", minimum: 1, maximum: 5000, default: 2000, "x-unit": "ms", description: "How long an answer may take." },
+  },
+};
+
 // operator joins the cluster that goes on. Where there is none, as many contact points as are
 // required answer and nothing has changed for the margin, it asks the endpoint by POST which node
 // forms one: {"form": "10.0.0.1:7946", "reason": "..."}. Without "form" nobody does yet. All nodes

@@ -100,6 +100,7 @@ export interface Plugin {
   service: string; // Its service, such as quorate.plugin.v1.JoinDecider.
   files: string[]; // The texts of the files of the contract that it needs.
   class: { pure?: boolean; majority_only?: boolean };
+  schema?: object; // A JSON Schema of the settings, by which a node checks them before.
   configure(settings: Settings): Record<string, Call>; // By the names of the calls.
 }
 
@@ -149,6 +150,11 @@ function handlersOf(plugin: Plugin, service: grpc.ServiceDefinition) {
     if (errors.length > 0) return answer(null, { errors });
     answer(null, { name: plugin.name, version: plugin.version, policy: plugin.policy, class: plugin.class });
   };
+  const describe: grpc.handleUnaryCall<any, object> = (_, answer) => {
+    const schema = Buffer.from(plugin.schema ? JSON.stringify(plugin.schema) : "");
+    const known = calls ? { class: plugin.class } : {}; // It is said once the plugin is configured.
+    answer(null, { name: plugin.name, version: plugin.version, policy: plugin.policy, ...known, settings_schema: schema });
+  };
   const own: grpc.UntypedServiceImplementation = {};
   for (const name of Object.keys(service)) {
     const ask: grpc.handleUnaryCall<any, object> = async (call, answer) => {
@@ -168,7 +174,7 @@ function handlersOf(plugin: Plugin, service: grpc.ServiceDefinition) {
     };
     own[name] = ask as grpc.UntypedHandleCall;
   }
-  return { plugin: { Configure: configure as grpc.UntypedHandleCall }, own };
+  return { plugin: { Describe: describe as grpc.UntypedHandleCall, Configure: configure as grpc.UntypedHandleCall }, own };
 }
 
 // identity makes a key and a certificate for it, and returns both.

@@ -20,9 +20,17 @@ import (
 )
 
 type settings struct {
-	Greeting string        `json:"greeting"`
+	Greeting string        `json:"greeting" meaning:"What is logged for each question."`
 	Delay    time.Duration `json:"delay"`
 	Panic    bool          `json:"panic"`
+}
+
+// JSONSchema is a schema that is not that of the type, if the test says so.
+func (s settings) JSONSchema() []byte {
+	if os.Getenv("SCHEMA") == "panic" {
+		panic("as the environment says")
+	}
+	return []byte(os.Getenv("SCHEMA"))
 }
 
 // Validate is called by the SDK.

@@ -228,6 +228,28 @@ func (s *strategy) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientC
 	return nil, nil
 }
 
+// Describe is answered in its own modes; in others this is a plugin of an earlier release.
+func (s *strategy) Describe(ctx context.Context, r *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
+	res := &pluginv1.DescribeResponse{Name: "misbehaving", Policy: pluginv1.Policy_POLICY_DOWNING}
+	switch s.mode {
+	case "describes":
+		res.SettingsSchema = []byte(os.Getenv("SCHEMA"))
+	case "describesmuch":
+		res.SettingsSchema = []byte(`{"title": "` + strings.Repeat("x", 1<<20) + `"}`)
+	case "describeshugely":
+		res.SettingsSchema = []byte(huge())
+	case "describesnobody":
+		res.Name = ""
+	case "hangdescribe":
+		forever()
+	case "diesdescribe":
+		os.Exit(6)
+	default:
+		return s.UnimplementedPluginServer.Describe(ctx, r)
+	}
+	return res, nil
+}
+
 func (s *strategy) Configure(ctx context.Context, r *pluginv1.ConfigureRequest) (*pluginv1.ConfigureResponse, error) {
 	res := &pluginv1.ConfigureResponse{Name: "misbehaving", Version: os.Getenv("VERSION"), Policy: pluginv1.Policy_POLICY_DOWNING, Class: &pluginv1.Class{}}
 	if policy, ok := policies()[os.Getenv("POLICY")]; ok {

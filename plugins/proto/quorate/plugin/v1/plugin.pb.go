@@ -9,10 +9,10 @@
 // The host starts the plugin as a child process with the handshake of
 // hashicorp/go-plugin (gRPC, mutual TLS with keys made for this one run) and
 // offers the contract versions that it speaks; the plugin picks the highest that
-// both do. Then the host calls Plugin.Configure once, then the calls of the one
-// service of the plugin's policy, several at a time if need be, and asks
-// grpc.health.v1.Health about the service "plugin" at intervals. A plugin ends
-// when the process that started it has ended.
+// both do. Then the host may call Plugin.Describe, calls Plugin.Configure once, then
+// the calls of the one service of the plugin's policy, several at a time if need be,
+// and asks grpc.health.v1.Health about the service "plugin" at intervals. A plugin
+// ends when the process that started it has ended.
 //
 // # Every call
 //
@@ -41,7 +41,8 @@
 //   FAILED_PRECONDITION  Configure has not succeeded yet, or was called twice;
 //                        what the request leaves out is not kept (members of
 //                        Downing, nodes of Judge); for Judge: a batch is missing
-//   UNIMPLEMENTED        the plugin is for another policy
+//   UNIMPLEMENTED        the plugin is for another policy; for Describe: it is of an
+//                        earlier release, and describes nothing
 //   UNKNOWN              the strategy cannot decide now, and the text says why, in
 //                        at most 1,024 bytes for the log. The process is healthy
 //                        and is kept.
@@ -149,6 +150,133 @@ func (Policy) EnumDescriptor() ([]byte, []int) {
 	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{0}
 }
 
+// DescribeRequest asks nothing in particular.
+type DescribeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeRequest) Reset() {
+	*x = DescribeRequest{}
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeRequest) ProtoMessage() {}
+
+func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
+func (*DescribeRequest) Descriptor() ([]byte, []int) {
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{0}
+}
+
+// DescribeResponse says who the plugin is and which settings it takes. The first four
+// fields are those of ConfigureResponse, with the same numbers, limits and meaning.
+type DescribeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in ConfigureResponse.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As in ConfigureResponse.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// As in ConfigureResponse.
+	Policy Policy `protobuf:"varint,3,opt,name=policy,proto3,enum=quorate.plugin.v1.Policy" json:"policy,omitempty"`
+	// As in ConfigureResponse. Not sent before Configure has succeeded, since it may
+	// depend on the settings.
+	Class *Class `protobuf:"bytes,4,opt,name=class,proto3" json:"class,omitempty"`
+	// A JSON Schema (draft 2020-12) of the settings as Configure gets them, a JSON
+	// object. Empty: none. At most 64 KiB, 8,192 values and 32 levels of values within
+	// values; a $ref to another document is refused. It should have
+	// additionalProperties: false, so that a misspelt key is refused, and a
+	// description for each setting. Two keywords are added to those of JSON Schema:
+	// x-range, the range of a text that is a duration, such as "10ms..1h", where > or
+	// < before a bound excludes it; and x-unit, what a number counts, such as "bytes".
+	SettingsSchema []byte `protobuf:"bytes,5,opt,name=settings_schema,json=settingsSchema,proto3" json:"settings_schema,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *DescribeResponse) Reset() {
+	*x = DescribeResponse{}
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeResponse) ProtoMessage() {}
+
+func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
+func (*DescribeResponse) Descriptor() ([]byte, []int) {
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DescribeResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetPolicy() Policy {
+	if x != nil {
+		return x.Policy
+	}
+	return Policy_POLICY_NONE
+}
+
+func (x *DescribeResponse) GetClass() *Class {
+	if x != nil {
+		return x.Class
+	}
+	return nil
+}
+
+func (x *DescribeResponse) GetSettingsSchema() []byte {
+	if x != nil {
+		return x.SettingsSchema
+	}
+	return nil
+}
+
 // ConfigureRequest is what a plugin is told about its surroundings.
 type ConfigureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -168,7 +296,7 @@ type ConfigureRequest struct {
 
 func (x *ConfigureRequest) Reset() {
 	*x = ConfigureRequest{}
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[0]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -180,7 +308,7 @@ func (x *ConfigureRequest) String() string {
 func (*ConfigureRequest) ProtoMessage() {}
 
 func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[0]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -193,7 +321,7 @@ func (x *ConfigureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureRequest) Descriptor() ([]byte, []int) {
-	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{0}
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ConfigureRequest) GetHostVersion() string {
@@ -239,7 +367,7 @@ type ConfigureResponse struct {
 
 func (x *ConfigureResponse) Reset() {
 	*x = ConfigureResponse{}
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[1]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -251,7 +379,7 @@ func (x *ConfigureResponse) String() string {
 func (*ConfigureResponse) ProtoMessage() {}
 
 func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[1]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -264,7 +392,7 @@ func (x *ConfigureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureResponse) Descriptor() ([]byte, []int) {
-	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{1}
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ConfigureResponse) GetName() string {
@@ -320,7 +448,7 @@ type Class struct {
 
 func (x *Class) Reset() {
 	*x = Class{}
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[2]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -332,7 +460,7 @@ func (x *Class) String() string {
 func (*Class) ProtoMessage() {}
 
 func (x *Class) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[2]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -345,7 +473,7 @@ func (x *Class) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Class.ProtoReflect.Descriptor instead.
 func (*Class) Descriptor() ([]byte, []int) {
-	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{2}
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Class) GetPure() bool {
@@ -377,7 +505,7 @@ type SettingError struct {
 
 func (x *SettingError) Reset() {
 	*x = SettingError{}
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[3]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +517,7 @@ func (x *SettingError) String() string {
 func (*SettingError) ProtoMessage() {}
 
 func (x *SettingError) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[3]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +530,7 @@ func (x *SettingError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingError.ProtoReflect.Descriptor instead.
 func (*SettingError) Descriptor() ([]byte, []int) {
-	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{3}
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SettingError) GetKey() string {
@@ -430,7 +558,7 @@ type RoleSet struct {
 
 func (x *RoleSet) Reset() {
 	*x = RoleSet{}
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[4]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +570,7 @@ func (x *RoleSet) String() string {
 func (*RoleSet) ProtoMessage() {}
 
 func (x *RoleSet) ProtoReflect() protoreflect.Message {
-	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[4]
+	mi := &file_quorate_plugin_v1_plugin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +583,7 @@ func (x *RoleSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleSet.ProtoReflect.Descriptor instead.
 func (*RoleSet) Descriptor() ([]byte, []int) {
-	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{4}
+	return file_quorate_plugin_v1_plugin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RoleSet) GetRole() []string {
@@ -469,7 +597,14 @@ var File_quorate_plugin_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_quorate_plugin_v1_plugin_proto_rawDesc = "" +
 	"\n" +
-	"\x1equorate/plugin/v1/plugin.proto\x12\x11quorate.plugin.v1\"e\n" +
+	"\x1equorate/plugin/v1/plugin.proto\x12\x11quorate.plugin.v1\"\x11\n" +
+	"\x0fDescribeRequest\"\xcc\x01\n" +
+	"\x10DescribeResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x121\n" +
+	"\x06policy\x18\x03 \x01(\x0e2\x19.quorate.plugin.v1.PolicyR\x06policy\x12.\n" +
+	"\x05class\x18\x04 \x01(\v2\x18.quorate.plugin.v1.ClassR\x05class\x12'\n" +
+	"\x0fsettings_schema\x18\x05 \x01(\fR\x0esettingsSchema\"e\n" +
 	"\x10ConfigureRequest\x12!\n" +
 	"\fhost_version\x18\x01 \x01(\tR\vhostVersion\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
@@ -494,8 +629,9 @@ const file_quorate_plugin_v1_plugin_proto_rawDesc = "" +
 	"\x11POLICY_ALLOCATION\x10\x02\x12\x1b\n" +
 	"\x17POLICY_FAILURE_DETECTOR\x10\x03\x12\x17\n" +
 	"\x13POLICY_JOIN_DECIDER\x10\x04\x12\x14\n" +
-	"\x10POLICY_DISCOVERY\x10\x052`\n" +
-	"\x06Plugin\x12V\n" +
+	"\x10POLICY_DISCOVERY\x10\x052\xb5\x01\n" +
+	"\x06Plugin\x12S\n" +
+	"\bDescribe\x12\".quorate.plugin.v1.DescribeRequest\x1a#.quorate.plugin.v1.DescribeResponse\x12V\n" +
 	"\tConfigure\x12#.quorate.plugin.v1.ConfigureRequest\x1a$.quorate.plugin.v1.ConfigureResponseBEZCgithub.com/quorate/quorate/plugins/proto/quorate/plugin/v1;pluginv1b\x06proto3"
 
 var (
@@ -511,26 +647,32 @@ func file_quorate_plugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_quorate_plugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_quorate_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_quorate_plugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_quorate_plugin_v1_plugin_proto_goTypes = []any{
 	(Policy)(0),               // 0: quorate.plugin.v1.Policy
-	(*ConfigureRequest)(nil),  // 1: quorate.plugin.v1.ConfigureRequest
-	(*ConfigureResponse)(nil), // 2: quorate.plugin.v1.ConfigureResponse
-	(*Class)(nil),             // 3: quorate.plugin.v1.Class
-	(*SettingError)(nil),      // 4: quorate.plugin.v1.SettingError
-	(*RoleSet)(nil),           // 5: quorate.plugin.v1.RoleSet
+	(*DescribeRequest)(nil),   // 1: quorate.plugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),  // 2: quorate.plugin.v1.DescribeResponse
+	(*ConfigureRequest)(nil),  // 3: quorate.plugin.v1.ConfigureRequest
+	(*ConfigureResponse)(nil), // 4: quorate.plugin.v1.ConfigureResponse
+	(*Class)(nil),             // 5: quorate.plugin.v1.Class
+	(*SettingError)(nil),      // 6: quorate.plugin.v1.SettingError
+	(*RoleSet)(nil),           // 7: quorate.plugin.v1.RoleSet
 }
 var file_quorate_plugin_v1_plugin_proto_depIdxs = []int32{
-	0, // 0: quorate.plugin.v1.ConfigureResponse.policy:type_name -> quorate.plugin.v1.Policy
-	3, // 1: quorate.plugin.v1.ConfigureResponse.class:type_name -> quorate.plugin.v1.Class
-	4, // 2: quorate.plugin.v1.ConfigureResponse.errors:type_name -> quorate.plugin.v1.SettingError
-	1, // 3: quorate.plugin.v1.Plugin.Configure:input_type -> quorate.plugin.v1.ConfigureRequest
-	2, // 4: quorate.plugin.v1.Plugin.Configure:output_type -> quorate.plugin.v1.ConfigureResponse
-	4, // [4:5] is the sub-list for method output_type
-	3, // [3:4] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	0, // 0: quorate.plugin.v1.DescribeResponse.policy:type_name -> quorate.plugin.v1.Policy
+	5, // 1: quorate.plugin.v1.DescribeResponse.class:type_name -> quorate.plugin.v1.Class
+	0, // 2: quorate.plugin.v1.ConfigureResponse.policy:type_name -> quorate.plugin.v1.Policy
+	5, // 3: quorate.plugin.v1.ConfigureResponse.class:type_name -> quorate.plugin.v1.Class
+	6, // 4: quorate.plugin.v1.ConfigureResponse.errors:type_name -> quorate.plugin.v1.SettingError
+	1, // 5: quorate.plugin.v1.Plugin.Describe:input_type -> quorate.plugin.v1.DescribeRequest
+	3, // 6: quorate.plugin.v1.Plugin.Configure:input_type -> quorate.plugin.v1.ConfigureRequest
+	2, // 7: quorate.plugin.v1.Plugin.Describe:output_type -> quorate.plugin.v1.DescribeResponse
+	4, // 8: quorate.plugin.v1.Plugin.Configure:output_type -> quorate.plugin.v1.ConfigureResponse
+	7, // [7:9] is the sub-list for method output_type
+	5, // [5:7] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_quorate_plugin_v1_plugin_proto_init() }
@@ -544,7 +686,7 @@ func file_quorate_plugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_quorate_plugin_v1_plugin_proto_rawDesc), len(file_quorate_plugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

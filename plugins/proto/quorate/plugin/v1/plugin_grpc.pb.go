@@ -9,10 +9,10 @@
 // The host starts the plugin as a child process with the handshake of
 // hashicorp/go-plugin (gRPC, mutual TLS with keys made for this one run) and
 // offers the contract versions that it speaks; the plugin picks the highest that
-// both do. Then the host calls Plugin.Configure once, then the calls of the one
-// service of the plugin's policy, several at a time if need be, and asks
-// grpc.health.v1.Health about the service "plugin" at intervals. A plugin ends
-// when the process that started it has ended.
+// both do. Then the host may call Plugin.Describe, calls Plugin.Configure once, then
+// the calls of the one service of the plugin's policy, several at a time if need be,
+// and asks grpc.health.v1.Health about the service "plugin" at intervals. A plugin
+// ends when the process that started it has ended.
 //
 // # Every call
 //
@@ -41,7 +41,8 @@
 //   FAILED_PRECONDITION  Configure has not succeeded yet, or was called twice;
 //                        what the request leaves out is not kept (members of
 //                        Downing, nodes of Judge); for Judge: a batch is missing
-//   UNIMPLEMENTED        the plugin is for another policy
+//   UNIMPLEMENTED        the plugin is for another policy; for Describe: it is of an
+//                        earlier release, and describes nothing
 //   UNKNOWN              the strategy cannot decide now, and the text says why, in
 //                        at most 1,024 bytes for the log. The process is healthy
 //                        and is kept.
@@ -82,6 +83,7 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	Plugin_Describe_FullMethodName  = "/quorate.plugin.v1.Plugin/Describe"
 	Plugin_Configure_FullMethodName = "/quorate.plugin.v1.Plugin/Configure"
 )
 
@@ -91,8 +93,16 @@ const (
 //
 // Plugin is served by every plugin.
 type PluginClient interface {
-	// Configure hands the plugin its settings and asks who it is. It is called
-	// once, after the handshake, before any other call. Deadline: what is left of
+	// Describe asks the plugin who it is and which settings it takes. It may be called
+	// any number of times, before Configure and after it, and changes nothing. A
+	// plugin answers it from what it was built with, and asks nobody. Deadline:
+	// half of what is left of the host's start-timeout. An error, or a schema that a
+	// host cannot use, is logged as a fault of the plugin; Configure is called then
+	// as if there were no schema. Once the host has a schema, it refuses settings that
+	// the schema refuses, and does not call Configure with them.
+	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
+	// Configure hands the plugin its settings and asks who it is. It is called once,
+	// after the handshake, before any other call but Describe. Deadline: what is left of
 	// the host's start-timeout, by default 5 s. Wrong settings are an answer, not
 	// an error status. A plugin that needs something outside (a witness, a
 	// database) should not wait for it here: it should answer when asked to
@@ -106,6 +116,16 @@ type pluginClient struct {
 
 func NewPluginClient(cc grpc.ClientConnInterface) PluginClient {
 	return &pluginClient{cc}
+}
+
+func (c *pluginClient) Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeResponse)
+	err := c.cc.Invoke(ctx, Plugin_Describe_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *pluginClient) Configure(ctx context.Context, in *ConfigureRequest, opts ...grpc.CallOption) (*ConfigureResponse, error) {
@@ -124,8 +144,16 @@ func (c *pluginClient) Configure(ctx context.Context, in *ConfigureRequest, opts
 //
 // Plugin is served by every plugin.
 type PluginServer interface {
-	// Configure hands the plugin its settings and asks who it is. It is called
-	// once, after the handshake, before any other call. Deadline: what is left of
+	// Describe asks the plugin who it is and which settings it takes. It may be called
+	// any number of times, before Configure and after it, and changes nothing. A
+	// plugin answers it from what it was built with, and asks nobody. Deadline:
+	// half of what is left of the host's start-timeout. An error, or a schema that a
+	// host cannot use, is logged as a fault of the plugin; Configure is called then
+	// as if there were no schema. Once the host has a schema, it refuses settings that
+	// the schema refuses, and does not call Configure with them.
+	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
+	// Configure hands the plugin its settings and asks who it is. It is called once,
+	// after the handshake, before any other call but Describe. Deadline: what is left of
 	// the host's start-timeout, by default 5 s. Wrong settings are an answer, not
 	// an error status. A plugin that needs something outside (a witness, a
 	// database) should not wait for it here: it should answer when asked to
@@ -141,6 +169,9 @@ type PluginServer interface {
 // pointer dereference when methods are called.
 type UnimplementedPluginServer struct{}
 
+func (UnimplementedPluginServer) Describe(context.Context, *DescribeRequest) (*DescribeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Describe not implemented")
+}
 func (UnimplementedPluginServer) Configure(context.Context, *ConfigureRequest) (*ConfigureResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Configure not implemented")
 }
@@ -163,6 +194,24 @@ func RegisterPluginServer(s grpc.ServiceRegistrar, srv PluginServer) {
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&Plugin_ServiceDesc, srv)
+}
+
+func _Plugin_Describe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PluginServer).Describe(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Plugin_Describe_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PluginServer).Describe(ctx, req.(*DescribeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _Plugin_Configure_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -190,6 +239,10 @@ var Plugin_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "quorate.plugin.v1.Plugin",
 	HandlerType: (*PluginServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Describe",
+			Handler:    _Plugin_Describe_Handler,
+		},
 		{
 			MethodName: "Configure",
 			Handler:    _Plugin_Configure_Handler,

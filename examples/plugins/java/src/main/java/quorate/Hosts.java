@@ -23,6 +23,13 @@ final class Hosts extends DiscoveryGrpc.DiscoveryImplBase implements Plugin.Stra
   private static final int TARGETS_MAX = 10_000;
   private Path file;
 
+  @Override public String schema() {
+    return """
+        {"type": "object", "additionalProperties": false, "required": ["file"], "properties": {
+          "file": {"type": "string", "pattern": "^/", "description": "The absolute path of the file with the contact points."}}}
+        """;
+  }
+
   @Override public void configure(Plugin.Settings settings) {
     String path = settings.text("file", "");
     if (!path.startsWith("/")) {

@@ -7,6 +7,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParseException;
 import com.google.gson.JsonParser;
+import com.google.protobuf.ByteString;
 import com.google.protobuf.Empty;
 import com.google.protobuf.MessageLite;
 import io.grpc.BindableService;
@@ -47,6 +48,8 @@ import java.util.function.Supplier;
 import quorate.plugin.v1.PluginGrpc;
 import quorate.plugin.v1.PluginOuterClass.ConfigureRequest;
 import quorate.plugin.v1.PluginOuterClass.ConfigureResponse;
+import quorate.plugin.v1.PluginOuterClass.DescribeRequest;
+import quorate.plugin.v1.PluginOuterClass.DescribeResponse;
 import quorate.plugin.v1.PluginOuterClass.Policy;
 import quorate.plugin.v1.PluginOuterClass.SettingError;
 
@@ -62,6 +65,9 @@ final class Plugin extends PluginGrpc.PluginImplBase {
   /** A service of the contract that takes settings. */
   interface Strategy extends BindableService {
     void configure(Settings settings);
+
+    /** A JSON Schema of the settings, by which a node checks them before; empty for none. */
+    default String schema() { return ""; }
   }
 
   /** The strategy has no answer now. The text says why. */
@@ -200,6 +206,15 @@ final class Plugin extends PluginGrpc.PluginImplBase {
       observer.onCompleted();
       server.shutdown();
     })).build();
+  }
+
+  @Override public synchronized void describe(DescribeRequest request, StreamObserver<DescribeResponse> observer) {
+    answer(observer, () -> {
+      DescribeResponse.Builder said = DescribeResponse.newBuilder().setName(about.getName()).setVersion(about.getVersion())
+          .setPolicy(about.getPolicy()).setSettingsSchema(ByteString.copyFromUtf8(strategy.schema()));
+      if (configured) said.setClass_(about.getClass_());
+      return said.build();
+    });
   }
 
   @Override public synchronized void configure(ConfigureRequest request, StreamObserver<ConfigureResponse> observer) {

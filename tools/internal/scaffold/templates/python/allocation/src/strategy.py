@@ -13,9 +13,21 @@ class Strategy:
 
     CLASS = {"pure": True}
 
+    # What a node checks the settings by before the plugin gets them, and shows of them.
+    SCHEMA = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "skew": {
+                "type": "integer", "minimum": 1, "default": 1,
+                "description": "How many shards more a region may have than another.",
+            },
+        },
+    }
+
     def __init__(self, settings):
         """Take the settings. Whatever is not taken here is refused."""
-        self.skew = settings.take("skew", int, 1)  # How many shards more a region may have than another.
+        self.skew = settings.take("skew", int, 1)
         if self.skew < 1:
             settings.wrong("skew", f"{self.skew} is less than 1")
 

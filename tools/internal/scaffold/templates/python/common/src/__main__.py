@@ -7,5 +7,5 @@ from strategy import Strategy
 
 quorate_plugin.serve(
     messages.POLICY, messages.CONTRACT, about.NAME, about.VERSION,
-    lambda settings: messages.Service(Strategy(settings)), **Strategy.CLASS,
+    lambda settings: messages.Service(Strategy(settings)), Strategy.SCHEMA, **Strategy.CLASS,
 )

@@ -123,17 +123,25 @@ def service(descriptor, strategy, invoke):
 class Plugin:
     """Answers the calls of one node. Used by several threads at a time."""
 
-    def __init__(self, policy, name, version, configure, pure=False, majority_only=False):
-        self._about = plugin_pb2.ConfigureResponse(
-            name=name, version=version, policy=policy,
-            **{"class": plugin_pb2.Class(pure=pure, majority_only=majority_only)},
-        )
+    def __init__(self, policy, name, version, configure, schema=None, pure=False, majority_only=False):
+        self._about = {"name": name, "version": version, "policy": policy}
+        self._class = {"class": plugin_pb2.Class(pure=pure, majority_only=majority_only)}
+        self._schema = json.dumps(schema).encode() if schema else b""
         self._make = configure
         self._strategy = None
         self._setup = threading.Lock()
         self._slots = threading.BoundedSemaphore(CALLS_MAX)
 
-    def configure(self, _, request, context):
+    def about(self, name, request, context):
+        """Answer Plugin.Describe or Plugin.Configure."""
+        return self.describe() if name == "Describe" else self.configure(request, context)
+
+    def describe(self):
+        """Answer Plugin.Describe."""
+        known = self._class if self._strategy is not None else {}
+        return plugin_pb2.DescribeResponse(**self._about, **known, settings_schema=self._schema)
+
+    def configure(self, request, context):
         """Answer Plugin.Configure."""
         with self._setup:
             if self._strategy is not None:
@@ -148,7 +156,7 @@ class Plugin:
                 ]
                 return plugin_pb2.ConfigureResponse(errors=faults)
             self._strategy = strategy
-            return self._about
+            return plugin_pb2.ConfigureResponse(**self._about, **self._class)
 
     def call(self, name, request, context):
         """Answer a call of the policy's service."""
@@ -252,11 +260,12 @@ def watch_parent(node, stop):
     stop()
 
 
-def serve(policy, contract, name, version, configure, **promises):
+def serve(policy, contract, name, version, configure, schema=None, **promises):
     """Serve the plugin and end the process: the whole of a plugin's main program.
 
     policy is a plugin_pb2.Policy, contract the descriptor of its service, and configure
-    makes the strategy of its Settings. The promises are pure and majority_only.
+    makes the strategy of its Settings. The schema is a JSON Schema of the settings, by
+    which a node checks them before. The promises are pure and majority_only.
     """
     environment = os.environ
     if environment.get(COOKIE[0]) != COOKIE[1]:
@@ -271,7 +280,7 @@ def serve(policy, contract, name, version, configure, **promises):
         ("grpc.max_send_message_length", ANSWER_BYTES_MAX),
         ("grpc.so_reuseport", 0),
     ])
-    plugin = Plugin(policy, name, version, configure, **promises)
+    plugin = Plugin(policy, name, version, configure, schema, **promises)
     stopped = Stopped()
 
     def raw(answer):
@@ -283,7 +292,7 @@ def serve(policy, contract, name, version, configure, **promises):
         return b""
 
     server.add_generic_rpc_handlers((
-        service(plugin_pb2.DESCRIPTOR.services_by_name["Plugin"], plugin, plugin.configure),
+        service(plugin_pb2.DESCRIPTOR.services_by_name["Plugin"], plugin, plugin.about),
         service(contract, plugin, plugin.call),
         grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": raw(lambda: b"\x08\x01")}),
         grpc.method_handlers_generic_handler("plugin.GRPCController", {"Shutdown": raw(shut_down)}),

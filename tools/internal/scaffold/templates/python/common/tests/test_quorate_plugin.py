@@ -41,12 +41,21 @@ def plugin(answer=None):
     """A plugin that was configured."""
     made = quorate_plugin.Plugin(
         plugin_pb2.POLICY_DISCOVERY, "tried", "1.0.0", lambda settings: Strategy(answer), pure=True)
-    configured = made.configure("Configure", plugin_pb2.ConfigureRequest(), Context())
+    configured = made.configure(plugin_pb2.ConfigureRequest(), Context())
     assert configured.name == "tried" and getattr(configured, "class").pure, configured
     return made
 
 
 class TestPlugin(unittest.TestCase):
+    def test_it_says_what_it_is_before_it_is_configured(self):
+        schema = {"type": "object", "additionalProperties": False}
+        made = quorate_plugin.Plugin(plugin_pb2.POLICY_DISCOVERY, "tried", "1.0.0", lambda settings: None, schema)
+        said = made.about("Describe", plugin_pb2.DescribeRequest(), Context())
+        self.assertEqual((said.name, said.version, said.policy), ("tried", "1.0.0", plugin_pb2.POLICY_DISCOVERY))
+        self.assertEqual(json.loads(said.settings_schema), schema)
+        self.assertFalse(said.HasField("class"))
+        self.assertTrue(plugin().about("Describe", plugin_pb2.DescribeRequest(), Context()).HasField("class"))
+
     def status(self, call):
         """The status with which a call ends."""
         context = Context()
@@ -69,14 +78,14 @@ class TestPlugin(unittest.TestCase):
         bare = quorate_plugin.Plugin(plugin_pb2.POLICY_DISCOVERY, "tried", "1.0.0", lambda settings: Strategy(None))
         self.assertEqual(self.status(lambda c: bare.call("Ask", None, c)), grpc.StatusCode.FAILED_PRECONDITION)
         made = plugin()
-        again = lambda c: made.configure("Configure", plugin_pb2.ConfigureRequest(), c)
+        again = lambda c: made.configure(plugin_pb2.ConfigureRequest(), c)
         self.assertEqual(self.status(again), grpc.StatusCode.FAILED_PRECONDITION)
 
     def test_wrong_settings_can_be_corrected(self):
         made = quorate_plugin.Plugin(plugin_pb2.POLICY_DISCOVERY, "tried", "1.0.0", lambda settings: Strategy(None))
-        answer = made.configure("Configure", plugin_pb2.ConfigureRequest(settings=b'{"a": 1}'), Context())
+        answer = made.configure(plugin_pb2.ConfigureRequest(settings=b'{"a": 1}'), Context())
         self.assertEqual([e.key for e in answer.errors], ["a"])
-        answer = made.configure("Configure", plugin_pb2.ConfigureRequest(settings=b"{}"), Context())
+        answer = made.configure(plugin_pb2.ConfigureRequest(settings=b"{}"), Context())
         self.assertFalse(answer.errors)
 
     def test_too_many_calls_are_refused_and_too_large_answers_too(self):

@@ -8,6 +8,18 @@ class Strategy:
 
     CLASS = {}  # The source of a real one may change, so nothing is promised.
 
+    # What a node checks the settings by before the plugin gets them, and shows of them.
+    SCHEMA = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "targets": {
+                "type": "array", "items": {"type": "string"}, "default": ["127.0.0.1:7946"],
+                "description": "The contact points, each host:port.",
+            },
+        },
+    }
+
     def __init__(self, settings):
         """Take the settings. Whatever is not taken here is refused."""
         self.targets = []

@@ -13,9 +13,21 @@ class Strategy:
     # Who lets a side without a majority survive must not promise majority_only.
     CLASS = {"pure": True, "majority_only": True}
 
+    # What a node checks the settings by before the plugin gets them, and shows of them.
+    SCHEMA = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "spare-role": {
+                "type": "string", "default": "",
+                "description": "Of a broken link, a member with this role stays if it can.",
+            },
+        },
+    }
+
     def __init__(self, settings):
         """Take the settings. Whatever is not taken here is refused."""
-        self.spare = settings.take("spare-role", str, "")  # Of a broken link, a member with this role stays if it can.
+        self.spare = settings.take("spare-role", str, "")
 
     def decide(self, view):
         """Return a Decision about a View."""

@@ -8,9 +8,24 @@ class Strategy:
 
     CLASS = {"pure": True}
 
+    # What a node checks the settings by before the plugin gets them, and shows of them.
+    SCHEMA = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "factor": {
+                "type": "number", "minimum": 1, "maximum": 100, "default": 3,
+                "description": "A node is suspected after this many times its longest silence.",
+            },
+            "samples": {
+                "type": "integer", "minimum": 1, "maximum": 10000, "default": 100,
+                "description": "How many silences are remembered of each node.",
+            },
+        },
+    }
+
     def __init__(self, settings):
         """Take the settings. Whatever is not taken here is refused."""
-        # A node is suspected after this many times its longest silence, of so many that are remembered.
         self.factor = settings.take("factor", float, 3.0)
         self.samples = settings.take("samples", int, 100)
         if not 1 <= self.factor <= 100:

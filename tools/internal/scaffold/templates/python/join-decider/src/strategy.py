@@ -12,9 +12,18 @@ class Strategy:
 
     CLASS = {"pure": True}
 
+    # What a node checks the settings by before the plugin gets them, and shows of them.
+    SCHEMA = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "form": {"type": "boolean", "default": True, "description": "Whether a cluster may be formed at all."},
+        },
+    }
+
     def __init__(self, settings):
         """Take the settings. Whatever is not taken here is refused."""
-        self.form = settings.take("form", bool, True)  # Whether a cluster may be formed at all.
+        self.form = settings.take("form", bool, True)
 
     def decide(self, o):
         """Return a Decision about Observations."""
