@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
@@ -83,10 +85,10 @@ func (p *Plugin) strategy(policy contract.Policy) any {
 }
 
 // called counts a call and tells the observer.
-func (p *Plugin) called(call string, began time.Time, err error) {
+func (p *Plugin) called(ctx context.Context, call string, began time.Time, err error) {
 	p.calls.Add(1)
 	if err != nil {
 		p.failures.Add(1)
 	}
-	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: time.Since(began), Err: err})
+	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: time.Since(began), Err: err, Span: trace.SpanContextFromContext(ctx)})
 }
