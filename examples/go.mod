@@ -36,6 +36,8 @@ require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
 require github.com/quorate/quorate/transport v0.0.0
 
+require go.opentelemetry.io/contrib/bridges/otelslog v0.21.0
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
@@ -79,7 +81,7 @@ require (
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
-	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
