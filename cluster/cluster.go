@@ -209,8 +209,8 @@ func WithPropagator(p propagation.TextMapPropagator) Option {
 	return func(o *options) { o.propagator = p }
 }
 
-// WithTracerProvider sets where the traces of messages, and of questions to strategies and plugins, go. The default is the global
-// provider of OpenTelemetry, which does nothing until the program sets it.
+// WithTracerProvider sets where the traces of messages, and of questions to strategies and plugins, go. The default is
+// the global provider of OpenTelemetry, which does nothing until the program sets it.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
 
 // Start starts a node: it listens, and begins to join the cluster of its seed nodes or,

@@ -169,7 +169,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	useCounter(n.clock, cfg.Node, n.log)
 	n.strangers.log, n.strangers.source = n.log, n.Source
 	metrics, meters := newMetrics(n, o.meters)
-	n.metrics, n.spans = metrics, newSpans(meter.Tracing{Provider: o.traces}, self.String())
+	n.metrics, n.spans = metrics, newSpans(o.traces, self.String(), &n.loaded)
 	n.hub.view = View{Self: self, State: gossip.New(gossip.ClusterID{})}
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,

@@ -97,19 +97,11 @@ func (n *Node) ports() machine.Ports {
 			n.spans.decided(component, d)
 		},
 		Call: func(ctx context.Context, component string, c machine.Call) (any, error) {
-			return n.spans.call(ctx, c, func() string { return n.strategyOf(c) }, func(ctx context.Context) (any, error) {
+			return n.spans.call(ctx, c, func(ctx context.Context) (any, error) {
 				return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
 			})
 		},
 	}
-}
-
-// strategyOf returns the name of the downing strategy that a call asks, empty for other calls.
-func (n *Node) strategyOf(c machine.Call) string {
-	if r, ok := c.Request.(protocol.DowningRequest); ok {
-		return n.loaded.get(r.Load).Name
-	}
-	return ""
 }
 
 // send encodes a message straight into the lane's batch. Messages that a lane does not

@@ -22,7 +22,7 @@ import (
 const (
 	attrNode    = attribute.Key("quorate.node")
 	attrName    = attribute.Key("quorate.strategy") // The name of a downing strategy.
-	attrLimit   = attribute.Key("quorate.limit")    // Seconds: how long an answer may take.
+	attrTimeout = attribute.Key("quorate.timeout")  // Seconds: how long an answer may take.
 	attrSubject = attribute.Key("quorate.decision.subject")
 	attrReason  = attribute.Key("quorate.decision.reason")
 )
@@ -35,15 +35,16 @@ const (
 type spans struct {
 	tracer *meter.Tracer
 	node   string
+	loaded *downingTable                     // Has the names of strategies.
 	asked  atomic.Pointer[trace.SpanContext] // Of the last question about downing; nil before the first.
 }
 
-func newSpans(t meter.Tracing, node string) *spans {
-	return &spans{tracer: meter.NewTracer(t, "github.com/quorate/quorate/membership"), node: node}
+func newSpans(p trace.TracerProvider, node string, loaded *downingTable) *spans {
+	return &spans{tracer: meter.NewTracer(meter.Tracing{Provider: p}, "github.com/quorate/quorate/membership"), node: node, loaded: loaded}
 }
 
-// call has f carry out a call within a span. Name is that of the strategy, if it is known.
-func (s *spans) call(ctx context.Context, c machine.Call, name func() string, f func(context.Context) (any, error)) (any, error) {
+// call has f carry out a call within a span.
+func (s *spans) call(ctx context.Context, c machine.Call, f func(context.Context) (any, error)) (any, error) {
 	if s.tracer.Off() || c.Port == protocol.CallRemember { // A disk is no strategy.
 		return f(ctx)
 	}
@@ -53,14 +54,14 @@ func (s *spans) call(ctx context.Context, c machine.Call, name func() string, f 
 		s.asked.Store(&asked)
 	}
 	if span.IsRecording() {
-		span.SetAttributes(attrStrategy.String(c.Port), attrNode.String(s.node), attrLimit.Float64(c.Limit.Seconds()))
-		if name := name(); name != "" {
-			span.SetAttributes(attrName.String(name))
+		span.SetAttributes(attrStrategy.String(c.Port), attrNode.String(s.node), attrTimeout.Float64(c.Limit.Seconds()))
+		if r, ok := c.Request.(protocol.DowningRequest); ok {
+			span.SetAttributes(attrName.String(s.loaded.get(r.Load).Name))
 		}
 	}
 	// It ends at once. A call that ignores its deadline may never return: its span ends all the same.
 	stop := context.AfterFunc(ctx, func() {
-		span.AddEvent("deadline", trace.WithAttributes(attrLimit.Float64(c.Limit.Seconds())))
+		span.AddEvent("deadline", trace.WithAttributes(attrTimeout.Float64(c.Limit.Seconds())))
 		finish(span, fmt.Errorf("no answer within %v: %w", c.Limit, ctx.Err()))
 	})
 	result, err := f(ctx)

@@ -20,8 +20,8 @@ import (
 	"github.com/quorate/quorate/membership"
 )
 
-// downed runs a cluster until a member is lost and the others have decided, and returns the spans by their names. What the
-// strategy waits for until then comes to it as a channel.
+// downed runs a cluster until a member is lost and the others have decided, and returns the spans by their names. What
+// the strategy waits for until then comes to it as a channel.
 func downed(t *testing.T, decide func(never <-chan struct{}, v downing.View) (downing.Decision, error)) (spans map[string][]sdk.ReadOnlySpan) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -56,7 +56,8 @@ func eventOf(s sdk.ReadOnlySpan, name string) (attrs map[attribute.Key]string) {
 	return attrs
 }
 
-// A question to a downing strategy is a span that has its decision, and what the cluster decides by it is in the same trace.
+// A question to a downing strategy is a span that has its decision, and what the cluster decides by it is in the same
+// trace.
 func TestADecisionOfAStrategyIsATrace(t *testing.T) {
 	spans := downed(t, func(_ <-chan struct{}, v downing.View) (downing.Decision, error) {
 		return downing.KeepMajority{}.DecideNow(v)
@@ -71,8 +72,8 @@ func TestADecisionOfAStrategyIsATrace(t *testing.T) {
 	require.Contains(t, decided.Attributes(), attribute.String("quorate.verdict", "keep-side"))
 }
 
-// A strategy that has not answered in time is seen as that, with the limit, and so is what happens without it. One that ignores its
-// deadline leaves no span open.
+// A strategy that has not answered in time is seen as that, with the limit, and so is what happens without it. One
+// that ignores its deadline leaves no span open.
 func TestADecisionThatWaitedInVainIsATrace(t *testing.T) {
 	var asked atomic.Bool
 	spans := downed(t, func(never <-chan struct{}, v downing.View) (downing.Decision, error) {
@@ -82,7 +83,7 @@ func TestADecisionThatWaitedInVainIsATrace(t *testing.T) {
 		return downing.KeepMajority{}.DecideNow(v)
 	})
 	late := spans["ask downing"][0]
-	require.Equal(t, "5", eventOf(late, "deadline")["quorate.limit"])
+	require.Equal(t, "5", eventOf(late, "deadline")["quorate.timeout"])
 	require.Equal(t, codes.Error, late.Status().Code)
 	require.Contains(t, late.Status().Description, "no answer within 5s")
 	var reasons []string

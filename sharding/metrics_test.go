@@ -43,8 +43,8 @@ func (w *world) metered(n int) (all readers) {
 
 func fault(word string) attribute.KeyValue { return attribute.String("error.type", word) }
 
-// An ask of a sampled trace is kept as an exemplar of its duration, one of a trace that is not sampled is not. That is so
-// for an ask that has failed too, when its context is over.
+// An ask of a sampled trace is kept as an exemplar of its duration, one of a trace that is not sampled is not. That is
+// so for an ask that has failed too, when its context is over.
 func TestAsksOfSampledTracesAreExemplars(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		all := w.metered(2)

@@ -23,8 +23,8 @@ import (
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
-// A question within a trace has a client span, whose trace context goes to the process, and whose trace the event of the call
-// names. A question that belongs to no trace begins none.
+// A question within a trace has a client span, whose trace context goes to the process, and whose trace the event of
+// the call names. A question that belongs to no trace begins none.
 func TestAQuestionHasASpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := tracetest.NewSpanRecorder()

@@ -49,8 +49,9 @@ func (l *spanOfLines) Handle(ctx context.Context, _ slog.Record) error {
 	return nil
 }
 
-// A call that belongs to a trace has a server span below the client span of its host, as soon as the plugin has a provider. What the
-// strategy logs with its context is of the trace, with a provider or without. A call that belongs to no trace begins none.
+// A call that belongs to a trace has a server span below the client span of its host, as soon as the plugin has a
+// provider. What the strategy logs with its context is of the trace, with a provider or without. A call that belongs
+// to no trace begins none.
 func TestACallHasASpanInThePlugin(t *testing.T) {
 	lines := new(spanOfLines)
 	log := slog.New(lines)

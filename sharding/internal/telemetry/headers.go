@@ -23,7 +23,8 @@ import (
 //	baggage:tenant=7
 //
 // Empty lines at the end are left out. A node that reads only the first two takes the rest for a malformed tracestate,
-// and leaves it out.
+// and leaves it out. Inject writes the lines, Extract reads them; the form of a traceparent comes last.
+
 const (
 	traceparentBytes = len("00-00000000000000000000000000000000-0000000000000000-00")
 	maxTracestate    = 512     // Bytes. A longer one is left out, as the recommendation allows.

@@ -86,8 +86,8 @@ func tracingWith(p propagation.TextMapPropagator) *Tracing {
 	return NewTracing(meter.Tracing{Propagator: p})
 }
 
-// What the propagator of the program writes survives an envelope, whatever it is; a node that knows of the trace context
-// alone finds that.
+// What the propagator of the program writes survives an envelope, whatever it is; a node that knows of the trace
+// context alone finds that.
 func TestThePropagatorOfTheProgramIsUsedAsItIs(t *testing.T) {
 	both := tracingWith(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
 	alone, plain := tracingWith(propagation.Baggage{}), tracingWith(propagation.TraceContext{})
