@@ -175,7 +175,7 @@ func (c *certificates) watch(ctx context.Context) {
 	var said endings
 	for {
 		for _, line := range said.due(c.all(time.Now())) {
-			c.log.Warn("a certificate ends", "section", line.Section, "warning", line.Warning)
+			c.log.WarnContext(ctx, "a certificate ends", "section", line.Section, "warning", line.Warning)
 		}
 		select {
 		case <-ctx.Done():

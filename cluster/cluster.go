@@ -13,6 +13,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/cluster/locations"
@@ -111,6 +112,7 @@ type options struct {
 	metrics    telemetry.Endpoint
 	meters     metric.MeterProvider
 	traces     trace.TracerProvider
+	propagator propagation.TextMapPropagator
 
 	own    Extensions // What [Check] was told besides; empty for a start.
 	starts bool       // A node is about to start: what that would find is looked for.
@@ -200,8 +202,15 @@ func WithMetrics(e telemetry.Endpoint) Option { return func(o *options) { o.metr
 // default is the global provider.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
 
-// WithTracerProvider sets where the traces of messages go. The default is the global
-// provider of OpenTelemetry, which does nothing until the program sets it.
+// WithPropagator sets what travels with a message from its sender to its entity, such as a trace context and baggage;
+// it is used as it is. The default is the global propagator of OpenTelemetry; while the program has set none, the
+// trace context of W3C travels and nothing else. See [sharding.WithPropagator].
+func WithPropagator(p propagation.TextMapPropagator) Option {
+	return func(o *options) { o.propagator = p }
+}
+
+// WithTracerProvider sets where the traces of messages, and of questions to strategies and plugins, go. The default is
+// the global provider of OpenTelemetry, which does nothing until the program sets it.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
 
 // Start starts a node: it listens, and begins to join the cluster of its seed nodes or,

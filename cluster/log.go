@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/config/field"
+	"github.com/quorate/quorate/machine/meter"
 )
 
 // The section log makes the logger of the node out of that of the program: with another handler
@@ -84,7 +85,7 @@ func (l *logging) open(c LogConfig, program *slog.Logger, own bool) (*slog.Logge
 		if output == nil {
 			output = os.Stderr
 		}
-		handler = logFormats()[c.Format](output, &slog.HandlerOptions{Level: everything})
+		handler = traceHandler{logFormats()[c.Format](output, &slog.HandlerOptions{Level: everything})}
 	}
 	return slog.New(levelHandler{handler, &l.level}), nil
 }
@@ -112,6 +113,26 @@ func (h levelHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup returns a handler with a group.
 func (h levelHandler) WithGroup(name string) slog.Handler {
 	return levelHandler{h.Handler.WithGroup(name), h.least}
+}
+
+// traceHandler is a handler that adds the ids of the trace and the span to which a line belongs. They are attributes
+// like others: where a logger has a group they are in it.
+type traceHandler struct{ slog.Handler }
+
+// Handle writes a record.
+func (h traceHandler) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(meter.TraceIDs(ctx)...)
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs returns a handler with attributes.
+func (h traceHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return traceHandler{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup returns a handler with a group.
+func (h traceHandler) WithGroup(name string) slog.Handler {
+	return traceHandler{h.Handler.WithGroup(name)}
 }
 
 // prepareLog takes another level over.

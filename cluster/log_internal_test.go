@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // The logger of the program stays what it is; a level leaves out what is below it, of derived loggers too, and
@@ -64,6 +65,24 @@ func TestANodeLogsInAFormatOfItsOwn(t *testing.T) {
 	log.Warn("said")
 	require.Contains(t, out.String(), "level=WARN msg=said\n")
 	require.Equal(t, 1, strings.Count(out.String(), "\n"))
+}
+
+// In a format of its own the node says to which trace a line belongs.
+func TestLinesHaveTheirTrace(t *testing.T) {
+	for _, format := range []string{"json", "text"} {
+		var out bytes.Buffer
+		l := &logging{output: &out}
+		log, err := l.open(LogConfig{Level: logByProgram, Format: format}, slog.Default(), false)
+		require.NoError(t, err)
+		span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
+		log.With("node", "one").InfoContext(trace.ContextWithSpanContext(t.Context(), span), "said")
+		for _, id := range []string{"trace_id", span.TraceID().String(), "span_id", span.SpanID().String()} {
+			require.Contains(t, out.String(), id)
+		}
+		out.Reset()
+		log.InfoContext(t.Context(), "said")
+		require.NotContains(t, out.String(), "trace_id")
+	}
 }
 
 func TestFaultsOfTheSectionLog(t *testing.T) {

@@ -237,7 +237,7 @@ func (b *builder) compared() []membership.Setting {
 }
 
 // startTelemetry sends the metrics to where the configuration says.
-func startTelemetry(_ context.Context, b *builder) error {
+func startTelemetry(ctx context.Context, b *builder) error {
 	if b.options.meters != nil && b.cfg.Telemetry.Metrics != telemetry.None {
 		return field.Errorf("telemetry.metrics", "set both by the option WithMeterProvider and by the configuration")
 	}
@@ -247,7 +247,7 @@ func startTelemetry(_ context.Context, b *builder) error {
 	}
 	metrics, err := b.options.metrics.Open(b.cfg.Telemetry, b.cfg.Cluster.Name, b.cfg.Node.Address, b.log)
 	if err != nil {
-		b.log.Warn("the node runs without metrics", "error", err)
+		b.log.WarnContext(ctx, "the node runs without metrics", "error", err)
 		return nil
 	}
 	b.metrics, b.meters = metrics, metrics.MeterProvider()
@@ -293,7 +293,7 @@ func startMembership(ctx context.Context, b *builder) error {
 		return err
 	}
 	opts := slices.Concat([]membership.Option{
-		membership.WithLogger(b.log), membership.WithMeterProvider(b.meters), membership.WithSettings(b.compared()...),
+		membership.WithLogger(b.log), membership.WithMeterProvider(b.meters), membership.WithTracerProvider(b.options.traces), membership.WithSettings(b.compared()...),
 	}, decides, b.looksUp(), b.options.membership)
 	if b.member, err = membership.Start(ctx, b.cfg.membership(), opts...); err != nil {
 		return b.locate(err)
@@ -337,6 +337,7 @@ func startSharding(_ context.Context, b *builder) error {
 	}
 	opts := slices.Concat([]sharding.Option{
 		sharding.WithLogger(b.log), sharding.WithMeterProvider(b.meters), sharding.WithTracerProvider(b.options.traces),
+		sharding.WithPropagator(b.options.propagator),
 	}, allocates, leases, b.options.sharding)
 	b.sharding, err = sharding.New(b.member, b.cfg.Sharding, opts...)
 	if err != nil {

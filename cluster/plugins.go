@@ -312,7 +312,7 @@ func offerDowning(ctx context.Context, n *Node, to configuration) (Prepared, err
 			ctx, cancel := context.WithTimeout(context.Background(), handOver)
 			defer cancel()
 			if err := n.member.SetDowning(ctx, d); err != nil {
-				s.log.Error("the downing strategy is not taken over", "strategy", d.Name, "error", err)
+				s.log.ErrorContext(ctx, "the downing strategy is not taken over", "strategy", d.Name, "error", err)
 				discard()
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/meter"
@@ -65,7 +66,8 @@ func measurePlugins(p metric.MeterProvider, address string, log *slog.Logger) *p
 func (m *pluginMetrics) observe(e plugins.Event) {
 	plugin := attrPlugin.String(e.Plugin)
 	record := func(h metric.Float64Histogram, seconds float64, more ...attribute.KeyValue) {
-		h.Record(context.Background(), seconds, metric.WithAttributes(append(more, plugin)...))
+		// With the span of the question, for an exemplar.
+		h.Record(trace.ContextWithSpanContext(context.Background(), e.Span), seconds, metric.WithAttributes(append(more, plugin)...))
 	}
 	if e.Type == plugins.Called {
 		attrs := []attribute.KeyValue{attrCall.String(e.Call)}

@@ -208,7 +208,7 @@ func (r *reloader) apply(ctx context.Context, file *config.File) (changed []stri
 		if err := r.commit(ctx, to); err != nil {
 			return nil, err
 		}
-		r.log.Info("configuration reloaded", "changed", changed)
+		r.log.InfoContext(ctx, "configuration reloaded", "changed", changed)
 	}
 	r.running, r.file = to, file
 	return changed, nil

@@ -150,7 +150,7 @@ func (r *Replicator) get(ctx context.Context, key string, typ crdt.Type, c Consi
 		e, err = present(key, found, typ)
 	}
 	if waited {
-		r.metrics.operated(opGet, c, began, err)
+		r.metrics.operated(ctx, opGet, c, began, err)
 	}
 	return e, err
 }
@@ -262,7 +262,7 @@ func (r *Replicator) confirm(ctx context.Context, g *group, route *currentRoute,
 		o.answered = []string{r.self.String()}
 	}
 	err = o.writeError(key)
-	r.metrics.operated(opUpdate, c, began, err)
+	r.metrics.operated(ctx, opUpdate, c, began, err)
 	return false, err
 }
 
@@ -290,7 +290,7 @@ func (r *Replicator) updateFrom(ctx context.Context, g *group, key string, typ c
 		route := g.route.Load()
 		again, err := r.updateAway(ctx, g, key, typ, c, change)
 		if !again {
-			r.metrics.operated(opUpdate, c, began, err)
+			r.metrics.operated(ctx, opUpdate, c, began, err)
 			return err
 		}
 		if err := r.pause(ctx, route); err != nil {
@@ -403,7 +403,7 @@ func (r *Replicator) remove(ctx context.Context, key string, typ crdt.Type, c Co
 		}
 		again, err := r.removeOnce(ctx, g, key, c, route)
 		if !again {
-			r.metrics.operated(opDelete, c, began, err)
+			r.metrics.operated(ctx, opDelete, c, began, err)
 			return err
 		}
 		if err := r.pause(ctx, route); err != nil {

@@ -106,7 +106,7 @@ func (d *disk) loadGroup(ctx context.Context, g *group) error {
 		}
 		if records++; time.Since(told) >= progress {
 			told = time.Now()
-			d.r.log.Info("loading durable keys", "keys", g.name, "loaded", records)
+			d.r.log.InfoContext(ctx, "loading durable keys", "keys", g.name, "loaded", records)
 		}
 		return nil
 	})
@@ -117,7 +117,7 @@ func (d *disk) loadGroup(ctx context.Context, g *group) error {
 	for n := 1; n > 0; {
 		n = len(g.table.Changed(1 << 16))
 	}
-	d.r.log.Info("durable keys are loaded", "keys", g.name, "loaded", records, "took", time.Since(began).Round(time.Millisecond))
+	d.r.log.InfoContext(ctx, "durable keys are loaded", "keys", g.name, "loaded", records, "took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (d *disk) persist(ctx context.Context, p protocol.WriteBatch) error {
 	if err == nil && p.Aside {
 		for _, file := range d.store.Asides() {
 			if !slices.Contains(before, file) {
-				d.r.log.Warn("durable keys were put aside; look at the file, and remove it when nothing in it is missed", "keys", p.Group, "file", file)
+				d.r.log.WarnContext(ctx, "durable keys were put aside; look at the file, and remove it when nothing in it is missed", "keys", p.Group, "file", file)
 			}
 		}
 	}

@@ -83,16 +83,16 @@ func (m *metrics) collect(ctx context.Context) *collected {
 	return c
 }
 
-// operated records an operation that is over.
-func (m *metrics) operated(operation string, c Consistency, began time.Time, err error) {
-	if !m.operations.Enabled(m.r.ctx) {
+// operated records an operation that is over, with the context of its caller.
+func (m *metrics) operated(ctx context.Context, operation string, c Consistency, began time.Time, err error) {
+	if !m.operations.Enabled(ctx) {
 		return
 	}
 	attrs := []attribute.KeyValue{attrOperation.String(operation), attrConsistency.String(wordOfLevel(c))}
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		attrs = append(attrs, meter.Fault.String(wordOf(err)))
 	}
-	m.operations.Record(m.r.ctx, time.Since(began).Seconds(), metric.WithAttributes(attrs...))
+	m.operations.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(attrs...))
 }
 
 // wordOfLevel returns a level as the value of an attribute.

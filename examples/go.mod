@@ -34,7 +34,10 @@ require github.com/quorate/quorate/discovery/dns v0.0.0
 
 require github.com/quorate/quorate/cluster/prometheus v0.0.0
 
-require github.com/quorate/quorate/transport v0.0.0
+require (
+	github.com/quorate/quorate/transport v0.0.0
+	go.opentelemetry.io/contrib/bridges/otelslog v0.21.0
+)
 
 require github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 
@@ -81,7 +84,7 @@ require (
 	github.com/quorate/quorate/simulation v0.0.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0 // indirect
-	go.opentelemetry.io/otel/log v1.47.0 // indirect
+	go.opentelemetry.io/otel/log v1.47.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.62.0 // indirect

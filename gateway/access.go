@@ -33,7 +33,7 @@ func (s *Server) admit(ctx context.Context) (name string, err error) {
 		if p, ok := peer.FromContext(ctx); ok {
 			from = p.Addr.String()
 		}
-		s.log.Warn("the gateway refuses a client", "peer", from, "error", err)
+		s.log.WarnContext(ctx, "the gateway refuses a client", "peer", from, "error", err)
 	}
 	return name, err
 }

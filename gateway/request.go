@@ -50,7 +50,7 @@ func (s *Server) begin(ctx context.Context, r *clientv1.Request, put func(outcom
 		return refuse(clientv1.Code_CODE_NOT_DELIVERED, "the node ends")
 	case exchange.Limits{Requests: s.cfg.MaxRequests, Bytes: s.cfg.MaxBytes}.Reached(requests, bytes):
 		s.counters.overloaded.Add(1)
-		s.log.Warn("the gateway has as many requests under way as it takes: raise gateway.max-requests or max-bytes", "requests", requests, "bytes", bytes)
+		s.log.WarnContext(ctx, "the gateway has as many requests under way as it takes: raise gateway.max-requests or max-bytes", "requests", requests, "bytes", bytes)
 		return refuse(clientv1.Code_CODE_OVERLOADED, "the node has as many requests of clients as it takes")
 	}
 	if o.way = s.way(r.GetKind()); o.way == nil {

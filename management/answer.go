@@ -85,7 +85,7 @@ func (s *Server) meant(r *http.Request, operation string) *Error {
 	case operation == "":
 		return nil
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
-		s.log.Warn("management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")))
+		s.log.WarnContext(r.Context(), "management refuses an operation that a web page asks for", "operation", operation, "peer", r.RemoteAddr, "origin", clip(r.Header.Get("Origin")))
 		return refuse(http.StatusForbidden, "a web page asks for this: no browser may")
 	case len(r.Header.Values(OperatorHeader)) != 1 || r.Header.Get(OperatorHeader) != operation:
 		return refuse(http.StatusForbidden, "this changes something: say that it is meant, by the header %s: %s", OperatorHeader, operation)
@@ -204,7 +204,7 @@ func (s *Server) asks(route Route, r *http.Request) (by string, refused *Error) 
 			return "", refused
 		}
 	}
-	s.log.Warn("an operator asks for a change", "operation", route.Operation, "path", r.URL.Path, "by", by, "peer", r.RemoteAddr)
+	s.log.WarnContext(r.Context(), "an operator asks for a change", "operation", route.Operation, "path", r.URL.Path, "by", by, "peer", r.RemoteAddr)
 	return by, nil
 }
 
@@ -246,7 +246,7 @@ func (s *Server) abort(route Route) {
 func (s *Server) answer(route Route, w http.ResponseWriter, r *http.Request) (status int, body any) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
+			s.log.ErrorContext(r.Context(), "an answer panicked", "path", route.Path, "panic", p, "stack", string(debug.Stack()))
 			status, body = http.StatusInternalServerError, Failure{Error: "the answer panicked; the log of the node has more"}
 		}
 	}()

@@ -116,7 +116,7 @@ func (s *Server) byToken(r *http.Request) (string, *Error) {
 	}
 	all, err := bearer.Read(s.cfg.Operators.TokenFile)
 	if err != nil {
-		s.log.Error("management cannot read its tokens", "error", err)
+		s.log.ErrorContext(r.Context(), "management cannot read its tokens", "error", err)
 		return "", refuse(http.StatusInternalServerError, "the tokens of this node cannot be read; its log has more")
 	}
 	owner, err := all.Owner(token, time.Now())
@@ -158,5 +158,5 @@ func WithChanges(tell func(Change)) Option { return func(s *Server) { s.tell = t
 
 // refused logs that somebody is no operator.
 func (s *Server) refused(r *http.Request, operation string, err *Error) {
-	s.log.Warn("management refuses an operation, for nobody who may ask for it does", "operation", operation, "peer", r.RemoteAddr, "reason", err.Text)
+	s.log.WarnContext(r.Context(), "management refuses an operation, for nobody who may ask for it does", "operation", operation, "peer", r.RemoteAddr, "reason", err.Text)
 }

@@ -123,7 +123,7 @@ func (s *Server) listenForOperators(ctx context.Context) error {
 	}
 	s.socket = bounded(l, s.cfg.MaxConnections, s.log)
 	s.accepting.Go(func() { s.accept(s.socket) }) // Like that of the address, see start.
-	s.log.Info("management listens for operators", "socket", s.cfg.Operators.Socket)
+	s.log.InfoContext(ctx, "management listens for operators", "socket", s.cfg.Operators.Socket)
 	return nil
 }
 

@@ -128,6 +128,6 @@ func (s *Server) stream(route Route, w http.ResponseWriter, r *http.Request) {
 		s.write(w, status, body)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		s.slow.Add(1)
-		s.log.Warn("management ends a stream whose client does not read", "path", route.Path, "peer", r.RemoteAddr, "slow", s.slow.Load())
+		s.log.WarnContext(ctx, "management ends a stream whose client does not read", "path", route.Path, "peer", r.RemoteAddr, "slow", s.slow.Load())
 	}
 }

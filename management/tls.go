@@ -44,7 +44,7 @@ func (s *Server) admits(r *http.Request) bool {
 	}
 	err := s.tls.Verify(*r.TLS)
 	if err != nil {
-		s.log.Warn("management refuses a certificate", "peer", r.RemoteAddr, "error", err)
+		s.log.WarnContext(r.Context(), "management refuses a certificate", "peer", r.RemoteAddr, "error", err)
 	}
 	return err == nil
 }

@@ -59,6 +59,7 @@ type Node struct {
 	decisions Decisions
 	admission admission
 	metrics   *metrics
+	spans     *spans
 	report    searchStatus
 	search    search
 	judge     fd.Judge // Nil: the failure detectors of the machine decide.
@@ -115,7 +116,7 @@ func (n *Node) begin(ctx context.Context, cfg ProtocolConfig) error {
 	case len(cfg.SeedNodes) > 0:
 		return n.Join(ctx, cfg.SeedNodes...)
 	}
-	n.log.Info("this node waits until the program lets it join: membership.seed-nodes names nobody, and membership.discovery looks for nobody")
+	n.log.InfoContext(ctx, "this node waits until the program lets it join: membership.seed-nodes names nobody, and membership.discovery looks for nobody")
 	return nil
 }
 
@@ -168,7 +169,7 @@ func build(cfg Config, o options) (*Node, *meter.Meter, error) {
 	useCounter(n.clock, cfg.Node, n.log)
 	n.strangers.log, n.strangers.source = n.log, n.Source
 	metrics, meters := newMetrics(n, o.meters)
-	n.metrics = metrics
+	n.metrics, n.spans = metrics, newSpans(o.traces, self.String(), &n.loaded)
 	n.hub.view = View{Self: self, State: gossip.New(gossip.ClusterID{})}
 	identity := transport.Identity{
 		Node: self, Cluster: cfg.Cluster.Name, Protocol: protocolRange,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
@@ -46,6 +47,7 @@ type options struct {
 	builtIns  downing.Catalogue
 	settings  []Setting
 	meters    metric.MeterProvider
+	traces    trace.TracerProvider
 	uid       gossip.UID
 	rand      *rand.Rand
 }
@@ -169,6 +171,12 @@ func WithJudge(name string, j fd.Judge) Option {
 // provider of OpenTelemetry, which does nothing until the program sets it. A
 // metric that the provider refuses is logged, and missing.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(o *options) { o.meters = p } }
+
+// WithTracerProvider sets where the spans of questions to strategies go, and of the decisions about downing that follow
+// from them; it decides which traces are sampled. The default is the global provider of OpenTelemetry, which does
+// nothing until the program sets it. A span of a decision is begun and ended on the goroutine that decides: its
+// processors must not block.
+func WithTracerProvider(p trace.TracerProvider) Option { return func(o *options) { o.traces = p } }
 
 // WithSettings adds settings that members compare when a node joins, such as settings of
 // a component that all nodes must share. The node must know them before the component is

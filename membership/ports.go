@@ -91,9 +91,15 @@ func (n *Node) Clock() *machine.SystemClock { return n.clock }
 // ports connects the driver to everything outside of the machines.
 func (n *Node) ports() machine.Ports {
 	return machine.Ports{
-		Clock: n.clock, Send: n.send, Publish: n.dispatch, Other: n.other, Decide: n.decisions.decided,
+		Clock: n.clock, Send: n.send, Publish: n.dispatch, Other: n.other,
+		Decide: func(component string, now machine.Now, d machine.Decide) {
+			n.decisions.decided(component, now, d)
+			n.spans.decided(component, d)
+		},
 		Call: func(ctx context.Context, component string, c machine.Call) (any, error) {
-			return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
+			return n.spans.call(ctx, c, func(ctx context.Context) (any, error) {
+				return n.metrics.call(ctx, c.Port, func() (any, error) { return n.call(ctx, component, c) })
+			})
 		},
 	}
 }

@@ -3,7 +3,11 @@
 
 package plugins
 
-import "time"
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
 
 // EventType says what has happened to a plugin.
 type EventType string
@@ -57,4 +61,6 @@ type Event struct {
 	Call string
 	// Latency is the time that the call took, with Called.
 	Latency time.Duration
+	// Span is that of the question to which the call belongs, with Called; the zero value if it belongs to no trace.
+	Span trace.SpanContext
 }

@@ -6,6 +6,8 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -80,6 +82,9 @@ func Told[E, C, M any, PM message[M]](name string, f func(E, C, PM) error) Metho
 
 // Name returns the full name of the service.
 func (s Service[E, C]) Name() string { return s.name }
+
+// Methods returns the names of the methods, sorted.
+func (s Service[E, C]) Methods() []string { return slices.Sorted(maps.Keys(s.methods)) }
 
 // Handle has an entity handle a call. The reply is nil for a one-way method. An error means that
 // the entity is not usable any more; a refusal is a reply with a fault, as is the answer to a call

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -247,6 +248,9 @@ func acts() map[string]func(*actor, *sharding.Context, text) error {
 			seen := fmt.Sprintf("trace %s %t %s", in.TraceID(), in.IsSampled(), in.TraceState())
 			a.note(c, seen)
 			return c.Reply(say(seen))
+		},
+		"baggage": func(_ *actor, c *sharding.Context, _ text) error {
+			return c.Reply(say(baggage.FromContext(c.Context()).String()))
 		},
 		"lease": func(_ *actor, c *sharding.Context, _ text) error {
 			token, held := c.LeaseToken()

@@ -140,10 +140,10 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 	switch {
 	case r.local.tracing.Absent():
 	case r.local.tracing.Off():
-		parent = telemetry.Traceparent(trace.SpanContextFromContext(ctx))
+		parent = r.local.tracing.Inject(ctx)
 	default:
-		ctx, span = r.begin(ctx, id, &r.program.spans.Client)
-		parent = telemetry.Traceparent(span.SpanContext())
+		ctx, span = r.begin(ctx, telemetry.Client, id, message)
+		parent = r.local.tracing.Inject(ctx)
 	}
 	var began machine.Instant
 	timed := r.local.metrics.TimesAsks(ctx)
@@ -154,10 +154,10 @@ func (r *router) ask(ctx context.Context, id string, message any) (*protocol.Rep
 	if timed || span != nil {
 		fault, text := verdictOf(reply, err)
 		if timed {
-			r.asked.Asked(r.local.clock.Instant().Sub(began), fault)
+			r.asked.Asked(ctx, r.local.clock.Instant().Sub(began), fault)
 		}
 		if span != nil {
-			telemetry.Finish(span, fault, text)
+			r.finish(span, id, fault, text)
 		}
 	}
 	return reply, err

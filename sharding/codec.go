@@ -40,6 +40,19 @@ type Codec interface {
 	Decode(b []byte, message any) error
 }
 
+// MethodCodec is a [Codec] whose messages call methods, such as that of package typed. The spans of
+// messages have the names of the methods. Both methods are called from any goroutine.
+type MethodCodec interface {
+	Codec
+
+	// Methods returns the full names of all methods, such as bank.v1.Accounts/Deposit.
+	Methods() []string
+
+	// MethodOf returns the full name of the method that a message calls, which may be none of [MethodCodec.Methods]
+	// if the message came from elsewhere. It is empty for a message that calls none.
+	MethodOf(message any) string
+}
+
 // Protobuf encodes generated protocol buffer messages.
 type Protobuf struct{}
 

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 	"github.com/quorate/quorate/sharding/internal/runtime"
+	"github.com/quorate/quorate/sharding/internal/telemetry"
 )
 
 // Messages that come encoded, from clients that are no members: EncodedOf finds the way, Ask and Tell
@@ -41,6 +42,7 @@ type Answer struct {
 	r     *router
 	id    string
 	began machine.Instant
+	trace string // Of the client.
 	reply *protocol.Reply
 	back  bool  // Without a reply: the message was taken back.
 	cause error // Without a reply: why.
@@ -56,7 +58,7 @@ func (a Answer) Append(dst []byte) ([]byte, error) {
 		if err != nil {
 			fault = wordOfError(err)
 		}
-		a.r.asked.Asked(a.r.local.clock.Instant().Sub(a.began), fault)
+		a.r.asked.Asked(telemetry.WithClient(a.r.local.ctx, a.trace), a.r.local.clock.Instant().Sub(a.began), fault)
 	}
 	return out, err
 }
@@ -96,7 +98,7 @@ func (a Answer) encode(dst []byte) (out []byte, err error) {
 			out, err = dst, &MessageError{r.name, a.id, "the reply cannot be encoded: " + err.Error(), ErrEntityFailed}
 		}
 	}()
-	defer r.program.recovered(a.id, &err)
+	defer r.program.recovered(nil, a.id, &err)
 	out, err = r.program.codec.Append(dst, a.reply.Value)
 	if n := len(out) - len(dst); err == nil && n > r.local.cfg.MaxMessageBytes {
 		err = fmt.Errorf("it has %d bytes, sharding.max-message-bytes is %d", n, r.local.cfg.MaxMessageBytes)
@@ -111,12 +113,13 @@ type encodedAsk struct {
 	r     *router
 	id    string
 	began machine.Instant
+	trace string
 	done  func(Answer)
 }
 
 // Answer takes the reply.
 func (a *encodedAsk) Answer(reply *protocol.Reply) {
-	a.done(Answer{r: a.r, id: a.id, began: a.began, reply: reply})
+	a.done(Answer{r: a.r, id: a.id, began: a.began, trace: a.trace, reply: reply})
 }
 
 // End takes that the ask has ended without a reply.
@@ -124,12 +127,12 @@ func (a *encodedAsk) End(back bool, cause error) {
 	if cause == nil {
 		cause = context.DeadlineExceeded
 	}
-	a.done(Answer{r: a.r, id: a.id, began: a.began, back: back, cause: cause})
+	a.done(Answer{r: a.r, id: a.id, began: a.began, trace: a.trace, back: back, cause: cause})
 }
 
 // fail ends an ask whose message was not accepted.
 func (a *encodedAsk) fail(err error) {
-	a.done(Answer{r: a.r, id: a.id, began: a.began, err: err})
+	a.done(Answer{r: a.r, id: a.id, began: a.began, trace: a.trace, err: err})
 }
 
 // Ask sends an encoded message, which belongs to this package from then on, and calls done once, on any goroutine, when
@@ -142,7 +145,7 @@ func (a *encodedAsk) fail(err error) {
 func (e *Encoded) Ask(ctx context.Context, id string, payload []byte, deadline time.Time, trace string, done func(Answer)) (wait func()) {
 	r := e.r
 	now := r.local.clock.Instant()
-	a := &encodedAsk{r: r, id: id, began: now, done: done}
+	a := &encodedAsk{r: r, id: id, began: now, trace: trace, done: done}
 	a.Asker = a
 	a.Renew(r.asks.Add(1))
 	a.Deadline, a.Limited = max(now.Add(time.Until(deadline)), 1), true
@@ -183,7 +186,7 @@ func (e *Encoded) send(ctx context.Context, id string, payload []byte, deadline 
 			return nil
 		}
 	}
-	m, buffer := sl.Blank(id, value, len(payload), []byte(trace))
+	m, buffer := sl.Blank(id, value, len(payload), telemetry.OfClient(trace))
 	if m.Payload = payload; buffer != nil {
 		m.Payload = append(buffer, payload...)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/sharding/epoch"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/runtime"
-	"github.com/quorate/quorate/sharding/internal/telemetry"
 	"github.com/quorate/quorate/sharding/internal/timers"
 )
 
@@ -190,12 +189,13 @@ type turn struct {
 // turnKey is the key of the [turn] in a context.
 type turnKey struct{}
 
-// returned ends the turn: the entity's method has returned.
+// returned ends the turn: the entity's method has returned, and what came of it is in the log.
 func (c *Context) returned() {
 	if c.turn != nil {
 		c.turn.over.Store(true)
 		c.turn = nil
 	}
+	c.span = nil
 }
 
 // asksItself reports whether an ask with ctx comes from a call of the very entity that
@@ -243,12 +243,20 @@ func (c *Context) Context() context.Context {
 func (c *Context) within(ctx context.Context) context.Context {
 	switch {
 	case c.span != nil:
-		return trace.ContextWithSpan(ctx, c.span)
+		return trace.ContextWithSpan(c.program.local.tracing.Carried(ctx, c.job.Mail().Trace()), c.span)
 	case len(c.job.Mail().Trace()) > 0:
-		return telemetry.Remote(ctx, c.job.Mail().Trace())
+		return c.program.local.tracing.Extract(ctx, c.job.Mail().Trace())
 	default:
 		return ctx
 	}
+}
+
+// traced returns the context for a line in the log about the call under way, nil if there is none.
+func (c *Context) traced() context.Context {
+	if c == nil {
+		return context.Background()
+	}
+	return c.within(context.Background())
 }
 
 // StopReason says why the entity is stopped, during its Stop; [StopNone] otherwise.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/machine/optional"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/control"
 	"github.com/quorate/quorate/sharding/internal/protocol"
@@ -205,6 +206,8 @@ func (k Kind[C]) validate(cfg control.KindConfig) error {
 	}
 	if t := reflect.TypeFor[C](); t.Kind() != reflect.Pointer {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: messages must be pointers, not %s", k.Name, t))
+	} else if err := optional.Check(k.codec(), reflect.TypeFor[Codec](), reflect.TypeFor[MethodCodec]()); err != nil {
+		faults = append(faults, fmt.Errorf("sharding: kind %q: codec: %w", k.Name, err))
 	} else if err := k.codec().Check(reflect.New(t.Elem()).Interface()); err != nil {
 		faults = append(faults, fmt.Errorf("sharding: kind %q: %w", k.Name, err))
 	}

@@ -4,11 +4,13 @@
 package sharding_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/machine/meter/metertest"
 	"github.com/quorate/quorate/membership"
@@ -40,6 +42,30 @@ func (w *world) metered(n int) (all readers) {
 }
 
 func fault(word string) attribute.KeyValue { return attribute.String("error.type", word) }
+
+// An ask of a sampled trace is kept as an exemplar of its duration, one of a trace that is not sampled is not. That is
+// so for an ask that has failed too, when its context is over.
+func TestAsksOfSampledTracesAreExemplars(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		all := w.metered(2)
+		far := w.nodes[0].hosted(w.nodes[1], 1)[0]
+		ask := func(id byte, flags trace.TraceFlags, command string, limit time.Duration) trace.TraceID {
+			parent := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{id}, SpanID: trace.SpanID{1}, TraceFlags: flags})
+			ctx, cancel := context.WithTimeout(trace.ContextWithSpanContext(t.Context(), parent), limit)
+			defer cancel()
+			_, _ = sharding.Ask[text](ctx, w.nodes[0].region, far, say(command))
+			return parent.TraceID()
+		}
+		answered := ask(1, trace.FlagsSampled, "hello", time.Second)
+		ask(2, 0, "hello", time.Second)
+		expired := ask(3, trace.FlagsSampled, "nap-long", time.Millisecond)
+		var kept []trace.TraceID
+		for _, p := range all[0].Points(t, "quorate.sharding.ask.duration") {
+			kept = append(kept, p.Traces...)
+		}
+		require.ElementsMatch(t, []trace.TraceID{answered, expired}, kept)
+	})
+}
 
 // Shards, entities, messages and asks are counted once each, first in good health, then
 // with failures of all sorts.

@@ -212,7 +212,7 @@ func (p *program) call(w *worker, ctx *Context, call runtime.Call) {
 // deserted ends a call from which an entity did not return, as a failure.
 func (p *program) deserted(ctx *Context, call runtime.Call) {
 	p.local.counters.Panics.Add(1)
-	p.local.log.Error("entity ended its goroutine", "kind", p.kind, "entity", ctx.ID())
+	p.local.log.ErrorContext(ctx.traced(), "entity ended its goroutine", "kind", p.kind, "entity", ctx.ID())
 	switch call {
 	case runtime.CallStart:
 		p.started(ctx, errDeserted)
@@ -248,16 +248,16 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 	}
 	value, err := p.value(e, m)
 	if err != nil {
-		p.local.log.Warn("message cannot be decoded", "kind", p.kind, "entity", e.ID(), "error", err)
+		p.local.log.WarnContext(ctx.traced(), "message cannot be decoded", "kind", p.kind, "entity", e.ID(), "error", err)
 		return cell.Result{Reply: failure("the message cannot be decoded: " + err.Error())}
 	}
 	if len(m.Trace()) == 0 {
 		err = p.hand(ctx, e, value)
 	} else {
-		err = p.receive(ctx, e, m.Message(), value)
+		err = p.receive(ctx, e, m, value)
 	}
 	if err != nil {
-		p.local.log.Warn("entity failed", "kind", p.kind, "entity", e.ID(), "error", err)
+		p.local.log.WarnContext(ctx.traced(), "entity failed", "kind", p.kind, "entity", e.ID(), "error", err)
 		return failed(err)
 	}
 	if m.Correlation() == 0 {
@@ -268,16 +268,16 @@ func (p *program) handle(ctx *Context, m cell.Mail) cell.Result {
 
 // receive hands a message that has a trace context to its entity, within a span if that is
 // sampled.
-func (p *program) receive(ctx *Context, e *cell.Entity, m *cell.Message, value any) (err error) {
-	defer func() { ctx.span = nil }()
-	if !telemetry.IsSampled(m.Trace) {
+func (p *program) receive(ctx *Context, e *cell.Entity, m cell.Mail, value any) (err error) {
+	parent, sampled := p.local.tracing.Sampled(m.Trace())
+	if !sampled {
 		return p.hand(ctx, e, value)
 	}
-	role := &p.spans.Consumer
-	if m.Correlation != 0 {
-		role = &p.spans.Server
+	role := telemetry.Consumer
+	if m.Correlation() != 0 {
+		role = telemetry.Server
 	}
-	_, ctx.span = p.spans.Begin(telemetry.Remote(context.Background(), m.Trace), e.ID(), ctx.job.Slot().Shard().Index(), role)
+	_, ctx.span = p.spans.Begin(parent, role, e.ID(), ctx.job.Slot().Shard().Index(), value, m.Origin(p.local.self))
 	fault, text := telemetry.Word(protocol.CodeEntityFailed), errDeserted.Error() // Holds when the entity does not return from the call.
 	defer func() { telemetry.Finish(ctx.span, fault, text) }()
 	if err = p.hand(ctx, e, value); err == nil {
@@ -367,7 +367,7 @@ func (p *program) decodeEarly(id string, payload []byte) any {
 
 // decode decodes a message that came from another node.
 func (p *program) decode(id string, payload []byte) (value any, err error) {
-	defer p.recovered(id, &err)
+	defer p.recovered(nil, id, &err)
 	value = p.entity.blank()
 	if err := p.codec.Decode(payload, value); err != nil {
 		return nil, frozen(err)
@@ -379,7 +379,7 @@ var errTooLarge = errors.New("its sender's transport has smaller frames than it 
 
 // hand hands a message to its entity.
 func (p *program) hand(ctx *Context, e *cell.Entity, value any) (err error) {
-	defer p.recovered(e.ID(), &err)
+	defer p.recovered(ctx, e.ID(), &err)
 	err = p.entity.receive(ctx, timers.Instance(e), value)
 	if r, refused := errors.AsType[*RefusalError](err); refused {
 		ctx.refused(r, err)
@@ -410,7 +410,7 @@ func (p *program) answer(value any, e *cell.Entity, asker gossip.NodeID) *protoc
 }
 
 func (p *program) encodeReply(e *cell.Entity, value any) (payload []byte, err error) {
-	defer p.recovered(e.ID(), &err)
+	defer p.recovered(nil, e.ID(), &err)
 	payload, err = p.codec.Append(nil, value)
 	return payload, frozen(err)
 }
@@ -420,11 +420,11 @@ func (p *program) start(ctx *Context) (err error) {
 	e := ctx.job.Entity()
 	defer func() {
 		if err != nil {
-			p.local.log.Warn("entity did not start", "kind", p.kind, "entity", e.ID(), "error", err)
+			p.local.log.WarnContext(ctx.traced(), "entity did not start", "kind", p.kind, "entity", e.ID(), "error", err)
 		}
 	}()
 	defer ctx.returned()
-	defer p.recovered(e.ID(), &err)
+	defer p.recovered(ctx, e.ID(), &err)
 	entity := p.created(ctx)
 	if memory := ctx.job.Snapshot(); entity != nil && memory != nil {
 		entity = p.revive(ctx, entity, memory)
@@ -454,7 +454,7 @@ func (p *program) stop(ctx *Context) (ordered bool) {
 	e := ctx.job.Entity()
 	defer ctx.returned()
 	defer func() { ordered = err == nil }()
-	defer p.recovered(e.ID(), &err)
+	defer p.recovered(ctx, e.ID(), &err)
 	if s, ok := timers.Instance(e).(Stopper); ok {
 		s.Stop(ctx)
 	}
@@ -478,7 +478,7 @@ func (p *program) timeUp(ctx *Context, m cell.Mail) cell.Result {
 
 // callTimer calls the function of a timer, or the entity's ReceiveTimeout.
 func (p *program) callTimer(ctx *Context, e *cell.Entity, t *timers.Timer) (err error) {
-	defer p.recovered(e.ID(), &err)
+	defer p.recovered(ctx, e.ID(), &err)
 	if call, ok := t.Call.(func(*Context) error); ok {
 		return frozen(call(ctx))
 	}
@@ -513,7 +513,7 @@ func (p *program) snapshot(ctx *Context) (data []byte, lost protocol.Loss) {
 
 func (p *program) takeSnapshot(ctx *Context, e *cell.Entity) (data []byte, err error) {
 	defer ctx.returned()
-	defer p.recovered(e.ID(), &err)
+	defer p.recovered(ctx, e.ID(), &err)
 	data, err = timers.Instance(e).(Snapshotter).Snapshot(ctx)
 	return data, frozen(err)
 }
@@ -539,16 +539,16 @@ func (p *program) restore(ctx *Context, entity any, memory []byte) (err error) {
 	if !ok {
 		return errNoSnapshotter
 	}
-	defer p.recovered(ctx.ID(), &err)
+	defer p.recovered(ctx, ctx.ID(), &err)
 	return frozen(s.Restore(ctx, memory))
 }
 
 // recovered turns a panic of an entity into an error: a panic ends the entity, never
-// the process.
-func (p *program) recovered(id string, err *error) {
+// the process. The call under way is nil for what is no call of the entity.
+func (p *program) recovered(ctx *Context, id string, err *error) {
 	if v := recover(); v != nil {
 		p.local.counters.Panics.Add(1)
-		p.local.log.Error("entity panicked", "kind", p.kind, "entity", id, "panic", v, "stack", string(debug.Stack()))
+		p.local.log.ErrorContext(ctx.traced(), "entity panicked", "kind", p.kind, "entity", id, "panic", v, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("sharding: panic: %v", v)
 	}
 }

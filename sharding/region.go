@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/sharding/internal/cell"
 	"github.com/quorate/quorate/sharding/internal/census"
 	"github.com/quorate/quorate/sharding/internal/hosting"
@@ -50,18 +51,27 @@ func (r *router) tell(ctx context.Context, id string, message any) error {
 	}
 	parent := trace.SpanContextFromContext(ctx)
 	if !parent.IsSampled() || r.local.tracing.Off() {
-		return r.send(ctx, id, message, nil, telemetry.Traceparent(parent))
+		return r.send(ctx, id, message, nil, r.local.tracing.Inject(ctx))
 	}
-	ctx, span := r.begin(ctx, id, &r.program.spans.Producer)
-	err := r.send(ctx, id, message, nil, telemetry.Traceparent(span.SpanContext()))
+	ctx, span := r.begin(ctx, telemetry.Producer, id, message)
+	err := r.send(ctx, id, message, nil, r.local.tracing.Inject(ctx))
 	fault, text := verdictOf(nil, err)
-	telemetry.Finish(span, fault, text)
+	r.finish(span, id, fault, text)
 	return err
 }
 
-// begin begins a span about an entity.
-func (r *router) begin(ctx context.Context, id string, role *telemetry.Template) (context.Context, trace.Span) {
-	return r.program.spans.Begin(ctx, id, r.region.SlotOf(id).Shard().Index(), role)
+// begin begins the span of a sender.
+func (r *router) begin(ctx context.Context, role telemetry.Role, id string, message any) (context.Context, trace.Span) {
+	return r.program.spans.Begin(ctx, role, id, r.region.SlotOf(id).Shard().Index(), message, gossip.NodeID{})
+}
+
+// finish ends the span of a sender, with the home of the entity if it is known.
+func (r *router) finish(span trace.Span, id, fault, text string) {
+	var home gossip.NodeID
+	if span.IsRecording() {
+		home = r.region.SlotOf(id).Info().Home
+	}
+	r.program.spans.Finish(span, home, fault, text)
 }
 
 // send accepts a message. The ask that waits for the reply, and the trace context of the

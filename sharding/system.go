@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/quorate/quorate/allocation"
@@ -86,7 +87,7 @@ type System struct {
 // providers take the metrics and the traces; nil stands for the global provider.
 type providers struct {
 	meters metric.MeterProvider
-	traces trace.TracerProvider
+	traces meter.Tracing
 }
 
 // Option is a collaborator that only code can give.
@@ -122,7 +123,15 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 // are sampled. The default is the global provider of OpenTelemetry, which does
 // nothing until the program sets it.
 func WithTracerProvider(p trace.TracerProvider) Option {
-	return func(s *System) { s.providers.traces = p }
+	return func(s *System) { s.providers.traces.Provider = p }
+}
+
+// WithPropagator sets what travels with a message from its sender to its entity, such as a trace context and baggage;
+// it is used as it is. The default is the global propagator of OpenTelemetry; while the program has set none,
+// the trace context of W3C travels and nothing else. At most 9 KiB travel with a message: a header for which there is
+// no room is left out.
+func WithPropagator(p propagation.TextMapPropagator) Option {
+	return func(s *System) { s.providers.traces.Propagator = p }
 }
 
 // WithLeases has the entities of each shard run only while this node holds a lease of the shard, in a store outside of
@@ -182,7 +191,7 @@ func New(node *membership.Node, cfg Config, opts ...Option) (*System, error) {
 		s.cancel()
 		return nil, fmt.Errorf("sharding: %w", err)
 	}
-	s.metrics, s.tracing = telemetry.New(s.ctx, s.providers.meters, s.self), telemetry.NewTracing(s.providers.traces)
+	s.metrics, s.tracing = telemetry.New(s.providers.meters, s.self), telemetry.NewTracing(s.providers.traces)
 	s.drains = asking.NewDrains(ErrUndrained)
 	s.losses, s.forgeries = notes.NewLosses(s.log), notes.NewForgeries(s.log, node.Source)
 	s.memories = notes.NewLines(s.log, slog.LevelWarn, "entities start without the memory that they had before a move")
@@ -348,7 +357,8 @@ func (s *System) start(cfg control.KindConfig, codec Codec, b behaviour, ids rem
 
 // newRouter returns a router whose cells know no home yet. Nil ids: entities are not remembered.
 func (s *System) newRouter(cfg control.KindConfig, codec Codec, b behaviour, ids remember.Store, cells cell.Config) *router {
-	p := &program{local: &s.local, kind: cfg.Name, codec: codec, entity: b, spans: s.tracing.NewKind(cfg.Name, s.self.String()), checker: EntityChecker(nil)}
+	methods, _ := codec.(MethodCodec)
+	p := &program{local: &s.local, kind: cfg.Name, codec: codec, entity: b, spans: s.tracing.NewKind(cfg.Name, s.self, methods), checker: EntityChecker(nil)}
 	ports := runtime.KindPorts{
 		Work:   func(t runtime.Task) { s.executor.pool.Put(job{of: p, task: t}, t.Class()) },
 		Decode: p.decodeEarly,

@@ -28,7 +28,7 @@ import (
 func TestMetricsOfWhatShouldNotHappen(t *testing.T) {
 	lone(t, func(t *testing.T, s *System, _ *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
 		reader := metertest.New()
-		m := telemetry.New(t.Context(), reader.Provider(), s.self)
+		m := telemetry.New(reader.Provider(), s.self)
 		m.Observe(s.collect, s.log)
 		defer m.Stop()
 		names := []string{"violations", "messages.malformed", "messages.misdirected", "replies.unsent", "messages.failed", "messages.dropped"}

@@ -41,9 +41,9 @@ require (
 	github.com/quorate/quorate/client v0.0.0 // indirect
 	github.com/quorate/quorate/config v0.0.0 // indirect
 	github.com/quorate/quorate/config/field v0.0.0 // indirect
-	github.com/quorate/quorate/ddata v0.0.0 // indirect
-	github.com/quorate/quorate/ddata/crdt v0.0.0 // indirect
-	github.com/quorate/quorate/ddata/services v0.0.0 // indirect
+	github.com/quorate/quorate/ddata v0.0.0
+	github.com/quorate/quorate/ddata/crdt v0.0.0
+	github.com/quorate/quorate/ddata/services v0.0.0
 	github.com/quorate/quorate/discovery v0.0.0 // indirect
 	github.com/quorate/quorate/downing v0.0.0 // indirect
 	github.com/quorate/quorate/fd v0.0.0 // indirect

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package meter makes the instruments of one part of a node: named after the
-// part, told apart by node, and read from counters that exist anyway.
+// part, told apart by node, and read from counters that exist anyway. A [Tracer] is the same for its spans.
 //
 // A part declares its instruments in a table: a [Row] for each one has its name, its
 // unit, its meaning, and how it is read from what the part has counted. [Observe] makes

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/quorate/quorate/gossip"
 )
@@ -18,9 +19,9 @@ import (
 // the program does: no attribute names an entity.
 const (
 	// Direction is the convention's network.io.direction: [Transmit] or [Receive].
-	Direction = attribute.Key("network.io.direction")
+	Direction = semconv.NetworkIODirectionKey
 	// Fault is the convention's error.type: a word for the fault.
-	Fault = attribute.Key("error.type")
+	Fault = semconv.ErrorTypeKey
 )
 
 // The values of [Direction].
@@ -39,13 +40,14 @@ type Meter struct {
 // New returns a meter for a part on a node. Scope is the import path of the part. The
 // address of the node, without its incarnation, is an attribute of the scope: it
 // distinguishes the nodes in one process, and has no more values than the process has
-// nodes. A nil provider means the global one, which does nothing until the program
-// sets it.
+// nodes. The version of the part's module and [SchemaURL] are stated with it. A nil provider means the global one,
+// which does nothing until the program sets it.
 func New(p metric.MeterProvider, scope string, node gossip.NodeID) *Meter {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
-	return &Meter{meter: p.Meter(scope, metric.WithInstrumentationAttributes(attribute.String("quorate.node", node.Address.String())))}
+	return &Meter{meter: p.Meter(scope, metric.WithInstrumentationVersion(scopeVersion(scope)), metric.WithSchemaURL(SchemaURL),
+		metric.WithInstrumentationAttributes(attribute.String("quorate.node", node.Address.String())))}
 }
 
 // Seconds makes a histogram of durations with the given upper bounds of its buckets,

@@ -46,7 +46,7 @@ func TestInstrumentsAreObservedUntilTheEnd(t *testing.T) {
 	require.InDelta(t, 4, reader.Value(t, "c", attribute.String("of", "b")), 0)
 	all := reader.Instruments(t)
 	require.Len(t, all, 6)
-	require.Equal(t, metertest.Instrument{Scope: "test", Name: "c", Type: "counter", Unit: "{thing}", Description: "Counts.", Attributes: []string{"of"}}, all[0])
+	require.Equal(t, metertest.Instrument{Scope: "test", Version: "(devel)", SchemaURL: meter.SchemaURL, Name: "c", Type: "counter", Unit: "{thing}", Description: "Counts.", Attributes: []string{"of"}}, all[0])
 	require.Equal(t, "histogram", all[3].Type)
 	require.Equal(t, "up-down counter", all[5].Type)
 	stop()

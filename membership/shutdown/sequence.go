@@ -147,7 +147,7 @@ func (s *Sequence) Run(ctx context.Context, reason string) Report {
 // run runs all phases.
 func (s *Sequence) run(ctx context.Context, reason string) {
 	began := time.Now()
-	s.log.Info("the end begins", "reason", reason, "deadline", s.deadline)
+	s.log.InfoContext(ctx, "the end begins", "reason", reason, "deadline", s.deadline)
 	over := make(map[string]chan struct{}, len(s.phases))
 	for _, p := range s.phases {
 		over[p.Name] = make(chan struct{})
@@ -194,9 +194,9 @@ func (s *Sequence) phase(ctx context.Context, p Phase, began time.Time) {
 		case <-ended:
 			n++
 		case <-say.C:
-			s.log.Info("the end waits", "phase", p.Name, "for", s.unfinished(p.Name), "since", time.Since(began).Round(time.Second))
+			s.log.InfoContext(ctx, "the end waits", "phase", p.Name, "for", s.unfinished(p.Name), "since", time.Since(began).Round(time.Second))
 		case <-limit.C:
-			s.log.Warn("the end goes on without what has not finished", "phase", p.Name, "unfinished", s.unfinished(p.Name))
+			s.log.WarnContext(ctx, "the end goes on without what has not finished", "phase", p.Name, "unfinished", s.unfinished(p.Name))
 			return
 		}
 	}
@@ -221,7 +221,7 @@ func (s *Sequence) call(ctx context.Context, t *task) {
 	err := guarded(ctx, t.do)
 	took := time.Since(began)
 	if err != nil {
-		s.log.Warn("a task of the end has failed", "phase", t.phase, "task", t.name, "error", err)
+		s.log.WarnContext(ctx, "a task of the end has failed", "phase", t.phase, "task", t.name, "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -89,7 +89,7 @@ func (p *Plugin) admit(ctx context.Context, proc running, s *spec) error {
 		d.Fault = refused
 	}
 	if d.Fault != nil {
-		p.log.Error("the settings are not checked before the plugin gets them: its description is wrong", "error", d.Fault)
+		p.log.ErrorContext(ctx, "the settings are not checked before the plugin gets them: its description is wrong", "error", d.Fault)
 	}
 	s.described.Store(&d)
 	return nil

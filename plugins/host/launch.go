@@ -106,7 +106,7 @@ func (s *starter) warn(cfg plugins.Config) {
 // start launches a process of the spec: its file was checked, it has shaken hands and answers.
 func (s *starter) start(ctx context.Context, of *spec) (running, error) {
 	if of.cfg.Unpinned {
-		s.log.Warn("the plugin is not pinned: whoever can write its file decides for the cluster", "path", of.cfg.Path)
+		s.log.WarnContext(ctx, "the plugin is not pinned: whoever can write its file decides for the cluster", "path", of.cfg.Path)
 	}
 	if err := s.stage(ctx, of); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *starter) start(ctx context.Context, of *spec) (running, error) {
 	}
 	if of.cfg.Debug {
 		c.Begun = func(pid int) {
-			s.log.Warn("the plugin may be debugged: it has no limit of time for its start, and is not killed when it does not answer", "pid", pid)
+			s.log.WarnContext(ctx, "the plugin may be debugged: it has no limit of time for its start, and is not killed when it does not answer", "pid", pid)
 		}
 	}
 	return s.launcher.Launch(ctx, of.binary.Load(), c)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/internal/client"
 	"github.com/quorate/quorate/plugins/internal/supervisor"
 )
 
@@ -117,9 +118,17 @@ type connection struct{ plugin *Plugin }
 
 var _ grpc.ClientConnInterface = connection{}
 
-// Invoke calls the active process. All calls go through here, so it keeps the deadline,
+// Invoke calls the active process, within a span if the caller has one.
+func (c connection) Invoke(ctx context.Context, method string, request, answer any, opts ...grpc.CallOption) error {
+	ctx, over := client.Traced(ctx, c.plugin.name, method)
+	err := c.invoke(ctx, method, request, answer, opts)
+	over(err)
+	return err
+}
+
+// invoke calls the active process. All calls go through here, so it keeps the deadline,
 // the accounting, and the rule that an answer counts only while its process does.
-func (c connection) Invoke(caller context.Context, method string, request, answer any, opts ...grpc.CallOption) error {
+func (c connection) invoke(caller context.Context, method string, request, answer any, opts []grpc.CallOption) error {
 	p := c.plugin
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/quorate/quorate/allocation"
 	"github.com/quorate/quorate/discovery"
 	"github.com/quorate/quorate/discovery/bootstrap"
@@ -83,12 +85,12 @@ func (p *Plugin) strategy(policy contract.Policy) any {
 }
 
 // called counts a call and tells the observer.
-func (p *Plugin) called(call string, began time.Time, err error) {
+func (p *Plugin) called(ctx context.Context, call string, began time.Time, err error) {
 	p.calls.Add(1)
 	if err != nil {
 		p.failures.Add(1)
 	}
 	took := time.Since(began)
 	p.lastCall.Store(&plugins.Call{Name: call, At: began, Took: took, Err: err})
-	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: took, Err: err})
+	p.observe(plugins.Event{Type: plugins.Called, Call: call, Latency: took, Err: err, Span: trace.SpanContextFromContext(ctx)})
 }

@@ -252,7 +252,7 @@ func (p *Plugin) attend(ctx context.Context, g *generation) {
 			p.tell(supervisor.Drained{Gen: g.number})
 		case <-g.kill:
 			if err := proc.Kill(g.grace); err != nil {
-				p.log.Error("a process is left", "pid", proc.PID(), "error", err)
+				p.log.ErrorContext(ctx, "a process is left", "pid", proc.PID(), "error", err)
 			}
 			p.tell(supervisor.Exited{Gen: g.number, Err: proc.Err()})
 			return

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/quorate/quorate/machine/meter"
 )
 
 // timeFormat is the time format of hclog, whose JSON go-plugin understands.
@@ -64,12 +66,13 @@ var _ slog.Handler = (*logHandler)(nil)
 // Enabled is true from debug on: the node filters by its own level.
 func (h *logHandler) Enabled(ctx context.Context, l slog.Level) bool { return h.inner.Enabled(ctx, l) }
 
-// Handle writes a record.
+// Handle writes a record, with the trace and the span of the call if ctx is that of one: a host finds them.
 func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
 	out := slog.NewRecord(r.Time, r.Level, r.Message, 0)
+	out.AddAttrs(meter.TraceIDs(ctx)...)
 	r.Attrs(func(a slog.Attr) bool {
 		out.AddAttrs(h.apart(a))
 		return true

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // lines parses what a handler wrote, in the names of slog.
@@ -51,6 +52,16 @@ func TestRecordsHaveTheFormThatHostsUnderstand(t *testing.T) {
 	}, got[1])
 	require.Equal(t, "debug", got[2]["@level"])
 	require.Equal(t, "error", got[3]["@level"])
+}
+
+// A line that is logged with the context of a call has the ids of its trace.
+func TestRecordsHaveTheTraceOfTheirCall(t *testing.T) {
+	var out bytes.Buffer
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}})
+	slog.New(newLogHandler(&out)).InfoContext(trace.ContextWithSpanContext(t.Context(), span), "asked")
+	got := lines(t, out.Bytes())[0]
+	require.Equal(t, span.TraceID().String(), got["trace_id"])
+	require.Equal(t, span.SpanID().String(), got["span_id"])
 }
 
 // The handler keeps the rules of slog, but for the names of the three fields, and for a

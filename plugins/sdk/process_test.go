@@ -90,7 +90,7 @@ type slow struct{}
 func (slow) Class() downing.Class { return downing.Class{} }
 
 func (slow) Decide(ctx context.Context, v downing.View) (downing.Decision, error) {
-	slog.Info("asked")
+	slog.InfoContext(ctx, "asked")
 	delay := time.NewTimer(200 * time.Millisecond) //quorate:realtime So long it takes.
 	defer delay.Stop()
 	select {

@@ -218,7 +218,7 @@ func (p *Pool[M]) call(ctx context.Context, f workpool.Frame[*job[M]]) {
 	p.freed()
 	p.rouse()
 	if err != nil && attempts >= 4 && bits.OnesCount(uint(attempts)) == 1 && ctx.Err() == nil {
-		p.cfg.Log.Warn("workers do not do a job", "worker", f.To, "attempts", attempts, "error", err)
+		p.cfg.Log.WarnContext(ctx, "workers do not do a job", "worker", f.To, "attempts", attempts, "error", err)
 	}
 }
 

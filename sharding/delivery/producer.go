@@ -270,7 +270,7 @@ func (p *Producer[M]) call(ctx context.Context, f producer.Frame[*heldMessage[M]
 	p.freed()
 	p.rouse()
 	if pauses >= 4 && bits.OnesCount(uint(pauses)) == 1 && !p.over() {
-		p.cfg.Log.Warn("an entity confirms nothing of what is delivered to it", "entity", f.To, "attempts", pauses, "error", err)
+		p.cfg.Log.WarnContext(ctx, "an entity confirms nothing of what is delivered to it", "entity", f.To, "attempts", pauses, "error", err)
 	}
 }
 

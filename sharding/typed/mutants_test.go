@@ -39,7 +39,8 @@ func TestMutantsAreCaught(t *testing.T) {
 			{"no memory goes along", "TestTypedEntitiesTakeTheirMemoryAlong", adapter, "	case snapshots && times:\n", "	case mutant(NAME) && times:\n		return &timeouter[E]{a, t}\n	case snapshots && times:\n"},
 			{"every entity hears of its receive timeout", "TestAdaptersHaveTheInterfacesOfTheirEntities", adapter, "	case snapshots:\n", "	case snapshots && mutant(NAME):\n		return &snapshotAdapter[E]{a, s, t}\n	case snapshots:\n"},
 			{"a kind without entities hosts", later, typed, "ProxyOnly: create == nil}", "ProxyOnly: create == nil && !mutant(NAME)}"},
-			{"all services are one", another, typed, "\"rpc \" + service.Name()", "\"rpc \" + map[bool]string{false: service.Name()}[mutant(NAME)]"},
+			{"all services are one", another, typed, "\"rpc \" + c.service }", "\"rpc \" + map[bool]string{false: c.service}[mutant(NAME)] }"},
+			{"spans have no names of methods", "TestSpansHaveTheNamesOfMethods", typed, "	if !ok {\n		return \"\"", "	if !ok || mutant(NAME) {\n		return \"\""},
 			{"what cannot be encoded is sent", "TestWhatCannotBeEncodedIsNotSent", call, "		return dst, fmt.Errorf(\"rpc: %w: %w\", ErrInvalid, err)\n", "		if mutant(NAME) {\n			return dst, nil\n		}\n		return dst, fmt.Errorf(\"rpc: %w: %w\", ErrInvalid, err)\n"},
 		}},
 		{"../../rpc", []mutant{

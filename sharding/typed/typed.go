@@ -6,7 +6,9 @@ package typed
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/quorate/quorate/rpc"
 	"github.com/quorate/quorate/sharding"
@@ -61,17 +63,39 @@ func (c caller) Tell(ctx context.Context, id string, call *rpc.Call) error {
 // Codec returns the codec of the kind of a service, which has its name: nodes that run the kind with
 // another service are refused by the coordinator.
 func Codec[E, C any](service rpc.Service[E, C]) sharding.Codec {
-	return codec{name: "rpc " + service.Name(), decode: service.Decode}
+	c := codec{service: service.Name(), methods: map[string]string{}, decode: service.Decode}
+	for _, m := range service.Methods() {
+		c.methods[m] = c.service + "/" + m
+	}
+	return c
 }
 
 // codec encodes calls and replies as quorate/rpc/v1/rpc.proto says.
 type codec struct {
-	name   string
-	decode func([]byte) (rpc.Call, error)
+	service string
+	methods map[string]string // Full names, by the names within the service. Never changes.
+	decode  func([]byte) (rpc.Call, error)
 }
 
+var _ sharding.MethodCodec = codec{}
+
 // Name has the name of the service.
-func (c codec) Name() string { return c.name }
+func (c codec) Name() string { return "rpc " + c.service }
+
+// Methods returns the full names of the methods of the service.
+func (c codec) Methods() []string { return slices.Sorted(maps.Values(c.methods)) }
+
+// MethodOf returns the full name of the method of a call.
+func (c codec) MethodOf(message any) string {
+	call, ok := message.(*rpc.Call)
+	if !ok {
+		return ""
+	}
+	if full, known := c.methods[call.Method]; known {
+		return full
+	}
+	return c.service + "/" + call.Method
+}
 
 // Check fails for what is no call.
 func (codec) Check(message any) error {

@@ -10,12 +10,15 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -100,7 +103,7 @@ func (a *account) Restore(_ *sharding.Context, b []byte) error {
 }
 
 // system starts nodes in the bubble of a test.
-func systems(t *testing.T, n int) []*sharding.System {
+func systems(t *testing.T, n int, options ...sharding.Option) []*sharding.System {
 	t.Helper()
 	network := memory.NewNetwork()
 	quiet := slog.New(slog.DiscardHandler)
@@ -111,7 +114,7 @@ func systems(t *testing.T, n int) []*sharding.System {
 		cfg.Membership.SeedNodes = []string{"10.0.0.1:7946"}
 		m, err := membership.Start(t.Context(), cfg, membership.WithLogger(quiet), membership.WithTransport(network.Transport))
 		require.NoError(t, err)
-		s, err := sharding.New(m, sharding.Default(), sharding.WithLogger(quiet))
+		s, err := sharding.New(m, sharding.Default(), append(options, sharding.WithLogger(quiet))...)
 		require.NoError(t, err)
 		all = append(all, s)
 		t.Cleanup(func() { end(t, m, s) })
@@ -223,6 +226,56 @@ func TestWhatCannotBeEncodedIsNotSent(t *testing.T) {
 		balance, err := accounts.Balance(ctx, id, &emptypb.Empty{})
 		require.NoError(t, err)
 		require.Zero(t, balance.GetValue())
+	})
+}
+
+// Spans have the full names of methods, on both sides; a method that the service does not have is no name of a span.
+func TestSpansHaveTheNamesOfMethods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := tracetest.NewSpanRecorder()
+		provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(recorder))
+		nodes := systems(t, 2, sharding.WithTracerProvider(provider))
+		ctx, root := provider.Tracer("test").Start(t.Context(), "request")
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		_, err := sharding.Start(nodes[0], typed.Kind("accounts", bankv1quorate.AccountsService[*sharding.Context](),
+			func(*sharding.Context) bankv1quorate.AccountsEntity[*sharding.Context] {
+				return &account{log: new(journal)}
+			}))
+		require.NoError(t, err)
+		region, err := sharding.Start(nodes[1], proxy())
+		require.NoError(t, err)
+		accounts, later := bankv1quorate.NewAccounts(typed.Caller(region)), bankv1quorate.NewAccountsV2(typed.Caller(region))
+		id := elsewhere(ctx, t, accounts, nodes[1])
+		recorder.Reset()
+		_, err = accounts.Deposit(ctx, id, &bankv1.DepositRequest{Amount: 3})
+		require.NoError(t, err)
+		require.NoError(t, accounts.Note(ctx, id, &bankv1.NoteRequest{}))
+		_, err = later.Close(ctx, id, &emptypb.Empty{})
+		require.ErrorIs(t, err, rpc.ErrUnknownMethod)
+		<-time.After(time.Second)
+		root.End()
+		var seen []string
+		for _, s := range recorder.Ended() {
+			line := s.Name() + " " + s.SpanKind().String()
+			for _, kv := range s.Attributes() {
+				if strings.HasPrefix(string(kv.Key), "rpc.") {
+					line += " " + string(kv.Key) + "=" + kv.Value.AsString()
+				}
+			}
+			seen = append(seen, line)
+		}
+		slices.Sort(seen)
+		service := bankv1quorate.AccountsService[*sharding.Context]().Name()
+		require.Equal(t, []string{
+			"_OTHER client rpc.system.name=quorate rpc.method=_OTHER rpc.method_original=" + service + "/Close",
+			"_OTHER server rpc.system.name=quorate rpc.method=_OTHER rpc.method_original=" + service + "/Close",
+			service + "/Deposit client rpc.system.name=quorate rpc.method=" + service + "/Deposit",
+			service + "/Deposit server rpc.system.name=quorate rpc.method=" + service + "/Deposit",
+			"process accounts consumer rpc.method=" + service + "/Note",
+			"request internal",
+			"send accounts producer rpc.method=" + service + "/Note",
+		}, seen)
 	})
 }
 

@@ -33,8 +33,8 @@ func unmeasured() map[string]string {
 		"sharding decode": program, "sharding decodeEarly": program, "sharding restore": program, "sharding revive": program, "sharding/delivery Restore": program,
 		"sharding/state": program, "sharding/typed": program, "sharding/singleton/internal/background": program,
 
-		"machine decode": inside, "membership Decode": inside, "sharding exchange": inside, "sharding/internal/telemetry Remote": inside,
-		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding/internal/telemetry parseTraceparent": small, "sharding/delivery UnmarshalText": small,
+		"machine decode": inside, "membership Decode": inside, "sharding exchange": inside, "sharding/internal/telemetry": "headers are an envelope's, of 10 KiB at most; the propagator of the program reads them",
+		"discovery/multicast": small, "downing": small, "plugins UnmarshalText": small, "sharding/delivery UnmarshalText": small,
 		"sharding/epoch": small, "plugins/internal/process": "it reads the lines that a plugin prints, of 16 KiB at most and one after the other",
 
 		"machine/wire": parts, "ddata/internal/wire Cut": parts, "sharding place": parts, "sharding/internal/runtime Blank": parts,

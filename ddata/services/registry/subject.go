@@ -133,6 +133,6 @@ func (r subject) Remove(ctx context.Context, name string, node gossip.NodeID) er
 	if err := r.remove(ctx, name, places...); err != nil {
 		return err
 	}
-	r.log.Info("service entries removed, their node is gone", "name", name, "entries", len(places), "node", node.String())
+	r.log.InfoContext(ctx, "service entries removed, their node is gone", "name", name, "entries", len(places), "node", node.String())
 	return nil
 }

@@ -24,6 +24,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Reader collects from its own provider. Give one to each node: the values of
@@ -36,13 +37,16 @@ type Reader struct {
 // Point is one series of an instrument at present.
 type Point struct {
 	Attributes attribute.Set
-	Value      float64 // The number of values recorded, for a histogram.
-	Sum        float64 // The sum of the values recorded, for a histogram.
+	Value      float64         // The number of values recorded, for a histogram.
+	Sum        float64         // The sum of the values recorded, for a histogram.
+	Traces     []trace.TraceID // Those of which a value is kept as an exemplar.
 }
 
 // Instrument describes an instrument that a part has made.
 type Instrument struct {
 	Scope       string // The import path of the part.
+	Version     string // That of the scope.
+	SchemaURL   string // That of the scope.
 	Name        string
 	Type        string // "counter", "up-down counter", "gauge" or "histogram".
 	Unit        string
@@ -93,7 +97,10 @@ func (r *Reader) Instruments(t testing.TB) []Instrument {
 	for _, s := range r.collect(t).ScopeMetrics {
 		for _, m := range s.Metrics {
 			points, typ := pointsOf(m)
-			i := Instrument{Scope: s.Scope.Name, Name: m.Name, Type: typ, Unit: m.Unit, Description: m.Description, Attributes: found[m.Name].Attributes}
+			i := Instrument{
+				Scope: s.Scope.Name, Version: s.Scope.Version, SchemaURL: s.Scope.SchemaURL,
+				Name: m.Name, Type: typ, Unit: m.Unit, Description: m.Description, Attributes: found[m.Name].Attributes,
+			}
 			for _, p := range points {
 				for _, kv := range p.Attributes.ToSlice() {
 					i.Attributes = append(i.Attributes, string(kv.Key))
@@ -137,12 +144,20 @@ func pointsOf(m metricdata.Metrics) (points []Point, typ string) {
 		return numbers(data.DataPoints), "gauge"
 	case metricdata.Histogram[float64]:
 		for _, p := range data.DataPoints {
-			points = append(points, Point{p.Attributes, float64(p.Count), p.Sum})
+			points = append(points, Point{p.Attributes, float64(p.Count), p.Sum, tracesOf(p.Exemplars)})
 		}
 		return points, "histogram"
 	default:
 		return nil, "unknown"
 	}
+}
+
+// tracesOf returns the traces of exemplars.
+func tracesOf(all []metricdata.Exemplar[float64]) (traces []trace.TraceID) {
+	for _, e := range all {
+		traces = append(traces, trace.TraceID(e.TraceID))
+	}
+	return traces
 }
 
 func counter(monotonic bool) string {

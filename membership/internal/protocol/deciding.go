@@ -210,7 +210,7 @@ func (r *resolver) answered(by gossip.NodeID, decision downing.Decision, err err
 	}
 	switch {
 	case err != nil:
-		r.out.DecideOften("downing", by.String(), "unanswered", cutText(err.Error()))
+		r.out.DecideOften("downing", by.String(), VerdictUnanswered, cutText(err.Error()))
 		if by == r.self {
 			r.findOthers()
 		}

@@ -94,6 +94,9 @@ func (d Downing) strategy() Strategy {
 // CallDowning is the port of the calls for downing decisions.
 const CallDowning = "downing"
 
+// VerdictUnanswered is the verdict of a decision about downing when a strategy had no answer that counts.
+const VerdictUnanswered = "unanswered"
+
 // DowningRequest is the request of a call to the port [CallDowning].
 type DowningRequest struct {
 	// Strategy names the strategy that is to decide, one that the node has loaded.

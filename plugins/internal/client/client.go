@@ -86,8 +86,8 @@ type Target struct {
 	// Resent is called for each request that is sent again as a whole, because the plugin
 	// did not have what the request left out. May be nil.
 	Resent func()
-	// Called is called for each call that has ended. May be nil.
-	Called func(call string, began time.Time, err error)
+	// Called is called for each call that has ended, with its context. May be nil.
+	Called func(ctx context.Context, call string, began time.Time, err error)
 }
 
 // Ask carries out one call of the contract: request makes the message, send sends it, and
@@ -100,7 +100,7 @@ func Ask[Q, P, R any](
 	began := time.Now()
 	r, err := ask(ctx, t, call, request, send, answer)
 	if t.Called != nil {
-		t.Called(call, began, err)
+		t.Called(ctx, call, began, err)
 	}
 	return r, err
 }

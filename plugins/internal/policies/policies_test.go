@@ -63,7 +63,7 @@ func TestEveryKindIsServedAndTried(t *testing.T) {
 			var told []string
 			remote := policy.Client(client.Target{
 				Conn: conn, Name: "s", Class: m.Class, Timeout: 10 * time.Second,
-				Called: func(call string, _ time.Time, err error) {
+				Called: func(_ context.Context, call string, _ time.Time, err error) {
 					require.NoError(t, err)
 					told = append(told, call)
 				},

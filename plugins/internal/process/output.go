@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"github.com/quorate/quorate/machine/meter"
 )
 
 // Output is split into lines ([output.Write], [output.flush]), each within a rate
@@ -156,11 +158,11 @@ func (o *output) flush() {
 		o.printed(printable(string(line)))
 		return
 	}
-	level, message, attrs := o.parse(line)
+	ctx, level, message, attrs := o.parse(line)
 	if cut > 0 {
 		attrs = append(attrs, slog.Int("bytes_left_out", cut))
 	}
-	o.log.LogAttrs(context.Background(), level, message, attrs...)
+	o.log.LogAttrs(ctx, level, message, attrs...)
 }
 
 // count counts bytes that are not logged.
@@ -191,10 +193,11 @@ func (o *output) permitted(size int, now time.Time) bool {
 	return true
 }
 
-// parse turns a line into a record.
-func (o *output) parse(line []byte) (slog.Level, string, []slog.Attr) {
-	if level, attrs, ok := parseRecord(line); ok {
-		return level, messageLogged, attrs
+// parse turns a line into a record, with the context of the trace that it names.
+func (o *output) parse(line []byte) (context.Context, slog.Level, string, []slog.Attr) {
+	ctx := context.Background()
+	if level, attrs, traced, ok := parseRecord(ctx, line); ok {
+		return traced, level, messageLogged, attrs
 	}
 	text := printable(string(line))
 	o.panicky = o.panicky || strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ")
@@ -202,35 +205,40 @@ func (o *output) parse(line []byte) (slog.Level, string, []slog.Attr) {
 	if o.panicky {
 		level = slog.LevelError
 	}
-	return level, messagePrinted, []slog.Attr{slog.String("text", text), slog.String("stream", o.stream)}
+	return ctx, level, messagePrinted, []slog.Attr{slog.String("text", text), slog.String("stream", o.stream)}
 }
 
 // parseRecord reads a record of hclog: a JSON object with @level, @message and the
 // author's attributes, which become a group of their own so that none is taken for an
-// attribute of the node. The time of the record is the host's, at which the line came.
-func parseRecord(line []byte) (slog.Level, []slog.Attr, bool) {
+// attribute of the node, but for the ids of a trace: these are in the context. The time of the record is the host's, at
+// which the line came.
+func parseRecord(ctx context.Context, line []byte) (slog.Level, []slog.Attr, context.Context, bool) {
 	if line[0] != '{' {
-		return 0, nil, false
+		return 0, nil, ctx, false
 	}
 	var record map[string]any
 	if err := json.Unmarshal(line, &record); err != nil {
-		return 0, nil, false
+		return 0, nil, ctx, false
 	}
 	name, ok := record["@level"].(string)
 	level, known := levels(name)
 	message, text := record["@message"].(string)
 	if !ok || !known || !text {
-		return 0, nil, false
+		return 0, nil, ctx, false
 	}
+	traceID, _ := record[meter.TraceIDKey].(string)
+	spanID, _ := record[meter.SpanIDKey].(string)
+	traced := meter.WithTraceIDs(ctx, traceID, spanID)
 	var attrs []slog.Attr
 	for _, key := range slices.Sorted(maps.Keys(record)) {
 		switch {
 		case key == "@level" || key == "@message" || key == "@timestamp" || key == "@module":
+		case traced != ctx && (key == meter.TraceIDKey || key == meter.SpanIDKey):
 		case len(attrs) < maxAttributes:
 			attrs = append(attrs, attribute(key, record[key]))
 		}
 	}
-	return level, []slog.Attr{slog.String("text", printable(message)), slog.GroupAttrs("with", attrs...)}, true
+	return level, []slog.Attr{slog.String("text", printable(message)), slog.GroupAttrs("with", attrs...)}, traced, true
 }
 
 // attribute is one key of a record.

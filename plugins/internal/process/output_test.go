@@ -5,6 +5,7 @@ package process
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate/machine/meter"
 )
 
 // record returns an output, and the buffer into which it logs, without times.
@@ -48,6 +51,29 @@ func TestLinesAreTranslated(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, o.Close())
 		require.Equal(t, c.want, b.String(), "%q", c.in)
+	}
+}
+
+// spans is a handler that adds the span of a line, as bridges to OpenTelemetry do.
+type spans struct{ slog.Handler }
+
+func (s spans) Handle(ctx context.Context, r slog.Record) error {
+	r.AddAttrs(meter.TraceIDs(ctx)...)
+	return s.Handler.Handle(ctx, r)
+}
+
+// A line that names a trace is logged as one of that; what is no trace stays an attribute of the plugin.
+func TestLinesAreOfTheTraceThatTheyName(t *testing.T) {
+	for in, want := range map[string]string{
+		`"trace_id":"0af7651916cd43dd8448eb211c80319c","span_id":"b7ad6b7169203331","a":1`: "with.a=1 trace_id=0af7651916cd43dd8448eb211c80319c span_id=b7ad6b7169203331",
+		`"trace_id":"0af7","span_id":7`: "with.span_id=7 with.trace_id=0af7",
+	} {
+		o, b := record()
+		o.log = slog.New(spans{o.log.Handler()})
+		_, err := io.WriteString(o, `{"@level":"info","@message":"m",`+in+"}\n")
+		require.NoError(t, err)
+		require.NoError(t, o.Close())
+		require.Equal(t, "level=INFO msg=\"the plugin logs\" text=m "+want+"\n", b.String())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/internal/wire"
 	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
@@ -56,6 +57,7 @@ type Strategy struct {
 type Server struct {
 	strategy Strategy
 	log      *slog.Logger
+	tracer   *meter.Tracer
 	slots    chan struct{}       // Holds an element for each call in hand.
 	setup    chan struct{}       // Held by Configure.
 	ready    atomic.Pointer[any] // The strategy, once it is configured.
@@ -63,7 +65,7 @@ type Server struct {
 
 // New returns a server that waits to be configured.
 func New(s Strategy, log *slog.Logger) *Server {
-	return &Server{strategy: s, log: log, slots: make(chan struct{}, plugins.MaxCalls), setup: make(chan struct{}, 1)}
+	return &Server{strategy: s, log: log, tracer: newTracer(), slots: make(chan struct{}, plugins.MaxCalls), setup: make(chan struct{}, 1)}
 }
 
 // workers is how many goroutines wait for calls: a host has one call at a time and checks
@@ -98,7 +100,7 @@ func Answer[T, Q, R, P any](
 	ctx context.Context, s *Server, call string,
 	question func() (Q, error), ask func(T, context.Context, Q) (R, error), answer func(*Q, *R) (P, error),
 ) (P, error) {
-	return slotted(ctx, s, call, func(strategy any) (P, error) {
+	return slotted(ctx, s, call, func(ctx context.Context, strategy any) (P, error) {
 		var none P
 		q, err := question()
 		if err != nil {
@@ -119,7 +121,9 @@ func Answer[T, Q, R, P any](
 }
 
 // slotted runs one call with a slot.
-func slotted[R any](ctx context.Context, s *Server, name string, run func(strategy any) (R, error)) (R, error) {
+func slotted[R any](ctx context.Context, s *Server, name string, run func(ctx context.Context, strategy any) (R, error)) (answer R, err error) {
+	ctx, over := s.traced(ctx)
+	defer func() { over(err) }()
 	var none R
 	strategy := s.ready.Load()
 	if strategy == nil {
@@ -131,7 +135,7 @@ func slotted[R any](ctx context.Context, s *Server, name string, run func(strate
 		return none, status.Errorf(codes.ResourceExhausted, "%s: %d calls are in hand", name, cap(s.slots))
 	}
 	defer func() { <-s.slots }()
-	answer, err := guarded(s, name, func() (R, error) { return run(*strategy) })
+	answer, err = guarded(ctx, s, name, func() (R, error) { return run(ctx, *strategy) })
 	if err != nil {
 		return none, statusOf(ctx, err)
 	}
@@ -144,11 +148,11 @@ type panicError struct{ text string }
 func (p *panicError) Error() string { return "panic: " + p.text }
 
 // guarded turns a panic into an error, and logs its stack.
-func guarded[R any](s *Server, name string, run func() (R, error)) (answer R, err error) {
+func guarded[R any](ctx context.Context, s *Server, name string, run func() (R, error)) (answer R, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			stack := debug.Stack()
-			s.log.Error("the strategy panicked", "call", name, "panic", fmt.Sprint(cause), "stack", string(stack[:min(len(stack), stackBytes)]))
+			s.log.ErrorContext(ctx, "the strategy panicked", "call", name, "panic", fmt.Sprint(cause), "stack", string(stack[:min(len(stack), stackBytes)]))
 			err = &panicError{fmt.Sprint(cause)}
 		}
 	}()
@@ -205,7 +209,7 @@ func (p *pluginService) Describe(ctx context.Context, _ *pluginv1.DescribeReques
 	if s.strategy.Schema == nil {
 		return about, nil
 	}
-	schema, err := guarded(s, "describe", s.strategy.Schema)
+	schema, err := guarded(ctx, s, "describe", s.strategy.Schema)
 	if err == nil && len(schema) > plugins.MaxSchemaBytes {
 		err = fmt.Errorf("the schema of the settings has %d bytes, the limit is %d", len(schema), plugins.MaxSchemaBytes)
 	}
@@ -235,7 +239,7 @@ func (p *pluginService) Configure(ctx context.Context, r *pluginv1.ConfigureRequ
 		strategy any
 		class    plugins.Class
 	}
-	m, err := guarded(s, "configure", func() (made, error) {
+	m, err := guarded(ctx, s, "configure", func() (made, error) {
 		i, err := s.strategy.Configure(r.GetSettings())
 		if err != nil {
 			return made{}, err

@@ -110,7 +110,7 @@ const (
 func (l *Leases) keep(ctx context.Context, keeper *lease.Keeper, id leaseID, of *holding) {
 	defer func() {
 		if err := keeper.Close(); err != nil {
-			l.cfg.Log.Warn("the lease of a shard was not given back, and ends by itself", "kind", id.Kind, "shard", uint32(id.Shard), "error", err)
+			l.cfg.Log.WarnContext(ctx, "the lease of a shard was not given back, and ends by itself", "kind", id.Kind, "shard", uint32(id.Shard), "error", err)
 		}
 	}()
 	for rest := leaseRetryLeast; ; rest = min(2*rest, maxLeaseRetry) {
@@ -138,7 +138,7 @@ func (l *Leases) hold(ctx context.Context, keeper *lease.Keeper, id leaseID, of 
 	l.mu.Lock()
 	of.held, of.token, of.why = true, held.Token, ""
 	l.mu.Unlock()
-	l.cfg.Log.Debug("a shard has its lease", "kind", id.Kind, "shard", uint32(id.Shard), "token", held.Token)
+	l.cfg.Log.DebugContext(ctx, "a shard has its lease", "kind", id.Kind, "shard", uint32(id.Shard), "token", held.Token)
 	l.cfg.Tell(ctx, control.LeaseHeld(id)) // In vain if the lease was given back, or the node has ended.
 	select {
 	case <-ctx.Done():

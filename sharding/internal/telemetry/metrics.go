@@ -39,7 +39,6 @@ const (
 
 // Metrics are the instruments of a system.
 type Metrics struct {
-	ctx   context.Context //nolint:containedctx // That in which durations are recorded.
 	meter *meter.Meter
 	stop  func()
 
@@ -47,10 +46,10 @@ type Metrics struct {
 }
 
 // New makes the instruments of durations; the other instruments are in [table].
-func New(ctx context.Context, p metric.MeterProvider, self gossip.NodeID) *Metrics {
+func New(p metric.MeterProvider, self gossip.NodeID) *Metrics {
 	m := meter.New(p, "github.com/quorate/quorate/sharding", self)
 	return &Metrics{
-		ctx: ctx, meter: m, stop: func() {},
+		meter: m, stop: func() {},
 		asks: m.Seconds("quorate.sharding.ask.duration", "Time from an ask of this node to its answer or its error.",
 			.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60),
 		moves: m.Seconds("quorate.sharding.move.duration", "Time that a shard was on its way from one home to another, seen by the coordinator.",
@@ -69,7 +68,7 @@ func (m *Metrics) Stop() { m.stop() }
 // Moved records a move that has ended.
 func (m *Metrics) Moved(e control.MoveEnded) {
 	took := max(e.Moved.Ended.Sub(e.Moved.Started), 0) // A wall clock may have been set back meanwhile.
-	m.moves.Record(m.ctx, took.Seconds(), with(attrKind.String(e.Kind), attrOutcome.String(e.Moved.Outcome.String())))
+	m.moves.Record(context.Background(), took.Seconds(), with(attrKind.String(e.Kind), attrOutcome.String(e.Moved.Outcome.String())))
 }
 
 // TimesAsks reports whether the durations of asks with a context are recorded.
@@ -87,13 +86,13 @@ func (m *Metrics) NewAsks(kind string) Asks {
 	return Asks{m, attrKind.String(kind), with(attrKind.String(kind))}
 }
 
-// Asked records an ask that is over: with what fault, in a word; empty for none.
-func (a Asks) Asked(took time.Duration, fault string) {
+// Asked records an ask that is over, in the context of its span: with what fault, in a word; empty for none.
+func (a Asks) Asked(ctx context.Context, took time.Duration, fault string) {
 	if fault == "" {
-		a.metrics.asks.Record(a.metrics.ctx, took.Seconds(), a.success)
+		a.metrics.asks.Record(ctx, took.Seconds(), a.success)
 		return
 	}
-	a.metrics.asks.Record(a.metrics.ctx, took.Seconds(), with(a.kind, meter.Fault.String(fault)))
+	a.metrics.asks.Record(ctx, took.Seconds(), with(a.kind, meter.Fault.String(fault)))
 }
 
 func with(attrs ...attribute.KeyValue) metric.MeasurementOption {

@@ -4,23 +4,21 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
-	"reflect"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/quorate/quorate/gossip"
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/sharding/internal/protocol"
 )
 
 // The spans of messages: a [Kind] begins one where a message is sent, and one around the Receive of the entity, if
-// the message has a trace context that is sampled. Last, the form of a trace context in an envelope.
+// the message has a trace context that is sampled. Their names are those of the semantic conventions for RPC and for
+// messaging. What travels in an envelope is in headers.go.
 
 // The attributes of spans. Unlike the attributes of metrics they may name the entity.
 const (
@@ -29,96 +27,155 @@ const (
 	attrNode   = attribute.Key("quorate.node")
 )
 
-// Kind begins the spans of the messages of one kind. Each role has a template.
+// system is the name of the RPC system, and of the messaging system.
+const system = "quorate"
+
+// other takes the place of the name of a method that is not known, as the conventions want it.
+const other = "_OTHER"
+
+// Kind begins the spans of the messages of one kind. Each role has a template, for each method of a kind of a service.
 //
-//	Ask   "ask K"   client ─────────────────────────┐ until the reply
-//	        └─> "ask K"   server, around Receive ───┘
+//	Ask   "M"       client ─────────────────────────┐ until the reply
+//	        └─> "M"         server, around Receive ───┘
 //	Tell  "send K"  producer, until it is accepted
 //	        └─> "process K"   consumer, around Receive
 //
-// An ask has a span, the first of a trace if the asker has none. A tell joins the
+// M is the full name of the method, such as bank.v1.Accounts/Deposit, and K/ask of a kind K that has no methods. An ask
+// has a span, the first of a trace if the asker has none. A tell joins the
 // trace of its sender and begins none: there are millions of them a second, and
 // each would be a decision of a sampler. A trace that is not sampled is passed on
 // without spans, so that the decision is kept on the way.
 type Kind struct {
-	Client, Server, Producer, Consumer Template
-
 	tracing *Tracing
-	self    string // The node.
+	name    string
+	self    gossip.NodeID
+	node    string // Self as a text.
+
+	untyped *roles            // Of messages that are no calls of methods.
+	methods map[string]*roles // By the full names of methods.
+	unknown *roles            // Of methods that are not among them.
+	method  func(message any) string
 }
 
-// Template holds what the spans of one role have in common. The attributes are set
+// Role is what the one who begins a span has to do with the message.
+type Role uint8
+
+// The roles.
+const (
+	Client Role = iota
+	Server
+	Producer
+	Consumer
+)
+
+// roles are the templates of all roles.
+type roles [Consumer + 1]template
+
+// template holds what the spans of one role have in common. The attributes are set
 // once a span is known to be recorded: most spans are not, and must cost little.
-type Template struct {
+type template struct {
 	name  string
 	role  []trace.SpanStartOption
 	attrs []attribute.KeyValue
 }
 
-// NewKind returns what begins the spans of a kind on a node.
-func (t *Tracing) NewKind(kind, self string) *Kind {
-	of := func(operation string, role trace.SpanKind, attrs []attribute.KeyValue) Template {
-		return Template{operation + " " + kind, []trace.SpanStartOption{trace.WithSpanKind(role)}, append(attrs, attrKind.String(kind))}
+// Methods are those that the messages of a kind call.
+type Methods interface {
+	// Methods returns the full names of all, such as bank.v1.Accounts/Deposit.
+	Methods() []string
+	// MethodOf returns the full name of the method that a message calls, which may be none of them; empty if the
+	// message is no call.
+	MethodOf(message any) string
+}
+
+// NewKind returns what begins the spans of a kind on a node. Methods are nil if its messages are no calls.
+func (t *Tracing) NewKind(kind string, self gossip.NodeID, methods Methods) *Kind {
+	k := &Kind{
+		tracing: t, name: kind, self: self, node: self.String(), methods: map[string]*roles{},
+		method: func(any) string { return "" },
 	}
-	call := []attribute.KeyValue{attribute.String("rpc.system", "quorate"), attribute.String("rpc.service", kind), attribute.String("rpc.method", "ask")}
-	message := func(operation string) []attribute.KeyValue {
-		return []attribute.KeyValue{
-			attribute.String("messaging.system", "quorate"), attribute.String("messaging.destination.name", kind),
-			attribute.String("messaging.operation.name", operation), attribute.String("messaging.operation.type", operation),
+	k.untyped, k.unknown = k.roles(kind+"/ask"), k.roles(other)
+	if methods != nil {
+		k.method = methods.MethodOf
+		for _, m := range methods.Methods() {
+			k.methods[m] = k.roles(m)
+			for _, role := range []Role{Producer, Consumer} {
+				k.methods[m][role].attrs = append(k.methods[m][role].attrs, semconv.RPCMethod(m))
+			}
 		}
 	}
-	return &Kind{
-		tracing: t, self: self,
-		Client: of("ask", trace.SpanKindClient, call), Server: of("ask", trace.SpanKindServer, call),
-		Producer: of("send", trace.SpanKindProducer, message("send")), Consumer: of("process", trace.SpanKindConsumer, message("process")),
+	return k
+}
+
+// roles returns the templates for a method.
+func (k *Kind) roles(method string) *roles {
+	of := func(name string, role trace.SpanKind, attrs ...attribute.KeyValue) template {
+		return template{name, []trace.SpanStartOption{trace.WithSpanKind(role)}, append(attrs, attrKind.String(k.name), attrNode.String(k.node))}
+	}
+	call := func(role trace.SpanKind) template {
+		return of(method, role, semconv.RPCSystemNameKey.String(system), semconv.RPCMethod(method))
+	}
+	message := func(operation string, role trace.SpanKind) template {
+		return of(operation+" "+k.name, role,
+			semconv.MessagingSystemKey.String(system), semconv.MessagingDestinationName(k.name),
+			semconv.MessagingOperationName(operation), semconv.MessagingOperationTypeKey.String(operation))
+	}
+	return &roles{
+		Client: call(trace.SpanKindClient), Server: call(trace.SpanKindServer),
+		Producer: message("send", trace.SpanKindProducer), Consumer: message("process", trace.SpanKindConsumer),
 	}
 }
 
-// Tracing makes spans. While the program has not set the global provider, no span is
-// begun: even a span that does nothing would cost each ask a twentieth of its time.
-type Tracing struct {
-	tracer trace.Tracer
-	unset  trace.TracerProvider          // That of the program before it sets one; nil when the provider of the tracer may take spans.
-	unread propagation.TextMapPropagator // The global propagator as it is before the program sets one; nil when there was one already.
+// of returns the templates for a message, and the name of its method if that is not known.
+func (k *Kind) of(message any) (of *roles, unknown string) {
+	method := k.method(message)
+	if method == "" {
+		return k.untyped, ""
+	}
+	if of = k.methods[method]; of != nil {
+		return of, ""
+	}
+	return k.unknown, method
 }
 
-// NewTracing returns the tracing of a provider, of the global provider if p is nil.
-func NewTracing(p trace.TracerProvider) *Tracing {
-	const scope = "github.com/quorate/quorate/sharding"
-	if p != nil {
-		return &Tracing{tracer: p.Tracer(scope)}
-	}
-	p = otel.GetTracerProvider()
-	t := &Tracing{tracer: p.Tracer(scope)}
-	// A provider that does something gives every span an identity. The probe is never
-	// ended, and so never exported.
-	if _, span := t.tracer.Start(context.Background(), "probe"); !span.SpanContext().IsValid() && reflect.TypeOf(p).Comparable() {
-		t.unset = p
-	}
-	if p := otel.GetTextMapPropagator(); len(p.Fields()) == 0 && reflect.TypeOf(p).Comparable() {
-		t.unread = p
-	}
-	return t
+// Tracing makes the spans of a node.
+type Tracing struct{ *meter.Tracer }
+
+// NewTracing returns the tracing of a node.
+func NewTracing(t meter.Tracing) *Tracing {
+	return &Tracing{meter.NewTracer(t, "github.com/quorate/quorate/sharding")}
 }
 
-// Off reports whether no provider takes spans.
-func (t *Tracing) Off() bool { return t.unset != nil && otel.GetTracerProvider() == t.unset }
-
-// Absent reports whether contexts need not be looked at: no provider takes spans, and
-// nobody reads those of other processes, which would be passed on. The look would take a
-// twentieth of the time of a tell.
-func (t *Tracing) Absent() bool {
-	return t.Off() && t.unread != nil && otel.GetTextMapPropagator() == t.unread
-}
-
-// Begin begins a span about an entity of a shard, in one of the roles of the kind.
-func (k *Kind) Begin(ctx context.Context, id string, shard uint32, role *Template) (context.Context, trace.Span) {
-	ctx, span := k.tracing.tracer.Start(ctx, role.name, role.role...)
-	if span.IsRecording() {
-		span.SetAttributes(role.attrs...)
-		span.SetAttributes(attrEntity.String(protocol.Clip(id)), attrShard.Int(int(shard)), attrNode.String(k.self))
+// Begin begins a span about a message to an entity of a shard. Asker is who has sent it, for who handles it.
+func (k *Kind) Begin(ctx context.Context, role Role, id string, shard uint32, message any, asker gossip.NodeID) (context.Context, trace.Span) {
+	of, unknown := k.of(message)
+	ctx, span := k.tracing.Start(ctx, of[role].name, of[role].role...)
+	if !span.IsRecording() {
+		return ctx, span
+	}
+	span.SetAttributes(of[role].attrs...)
+	span.SetAttributes(attrEntity.String(protocol.Clip(id)), attrShard.Int(int(shard)))
+	if unknown != "" {
+		span.SetAttributes(semconv.RPCMethodOriginal(protocol.Clip(unknown)))
+	}
+	if role == Server || role == Consumer {
+		serves(span, k.self)
+		span.SetAttributes(semconv.ClientAddress(asker.Address.Host), semconv.ClientPort(int(asker.Address.Port)))
 	}
 	return ctx, span
+}
+
+// Finish ends the span of a sender. Home is where the entity lives as far as the sender knows, zero if it does not.
+func (k *Kind) Finish(span trace.Span, home gossip.NodeID, fault, text string) {
+	if span.IsRecording() && !home.IsZero() {
+		serves(span, home)
+	}
+	Finish(span, fault, text)
+}
+
+// serves says in a span which node handles the message.
+func serves(span trace.Span, node gossip.NodeID) {
+	span.SetAttributes(semconv.ServerAddress(node.Address.Host), semconv.ServerPort(int(node.Address.Port)))
 }
 
 // Finish ends a span, with the fault and its text if the fault is not empty.
@@ -128,71 +185,4 @@ func Finish(span trace.Span, fault, text string) {
 		span.SetStatus(codes.Error, text)
 	}
 	span.End()
-}
-
-// Remote returns a context with the span of another node, as an envelope says. What
-// means nothing there is left out.
-func Remote(ctx context.Context, b []byte) context.Context {
-	parent := parseTraceparent(b)
-	if !parent.IsValid() {
-		return ctx
-	}
-	return trace.ContextWithRemoteSpanContext(ctx, parent)
-}
-
-// In an envelope a trace context is the value of the header traceparent of W3C Trace
-// Context, version 00; a tracestate, if there is one, follows after a line feed.
-const (
-	traceparentBytes = len("00-00000000000000000000000000000000-0000000000000000-00")
-	maxTracestate    = 512 // Bytes. A longer one is left out, as the recommendation allows.
-)
-
-// Traceparent returns the trace context for an envelope, nil when there is none.
-func Traceparent(c trace.SpanContext) []byte {
-	if !c.IsValid() {
-		return nil
-	}
-	state := c.TraceState().String()
-	if len(state) > maxTracestate {
-		state = ""
-	}
-	id, span, flags := c.TraceID(), c.SpanID(), [1]byte{byte(c.TraceFlags())}
-	b := make([]byte, 0, traceparentBytes+min(len(state), 1)+len(state))
-	b = hex.AppendEncode(append(b, "00-"...), id[:])
-	b = hex.AppendEncode(append(b, '-'), span[:])
-	b = hex.AppendEncode(append(b, '-'), flags[:])
-	if state != "" {
-		b = append(append(b, '\n'), state...)
-	}
-	return b
-}
-
-// parseTraceparent returns the trace context of an envelope, not valid when the bytes are
-// malformed.
-func parseTraceparent(b []byte) trace.SpanContext {
-	var c trace.SpanContextConfig
-	parent, state, _ := bytes.Cut(b, []byte{'\n'})
-	var flags [1]byte
-	if len(parent) != traceparentBytes || string(parent[:3]) != "00-" || parent[35] != '-' || parent[52] != '-' ||
-		!unhex(c.TraceID[:], parent[3:35]) || !unhex(c.SpanID[:], parent[36:52]) || !unhex(flags[:], parent[53:]) {
-		return trace.SpanContext{}
-	}
-	c.TraceFlags = trace.TraceFlags(flags[0])
-	if len(state) > 0 && len(state) <= maxTracestate {
-		c.TraceState, _ = trace.ParseTraceState(string(state)) // A malformed tracestate is left out.
-	}
-	return trace.NewSpanContext(c)
-}
-
-// IsSampled reports whether the trace context of an envelope is sampled. The flag is
-// in the last digit, and for most traces nothing else has to be read.
-func IsSampled(b []byte) bool {
-	return len(b) >= traceparentBytes && bytes.IndexByte([]byte("13579bdfBDF"), b[traceparentBytes-1]) >= 0
-}
-
-// unhex decodes the hexadecimal digits of src into dst. It reports false when one is
-// malformed.
-func unhex(dst, src []byte) bool {
-	_, err := hex.Decode(dst, src)
-	return err == nil
 }

@@ -9,14 +9,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/machine/meter"
 )
 
-// First the trace context in an envelope, by its
-// laws, in bytes and against hostile input; last what tracing costs when it is not used.
+// First the trace context in an envelope, by its laws, in bytes and against hostile input; then other headers; last
+// what tracing costs when it is not used.
 
 // contexts draws a trace context, which may be invalid.
 func contexts(t *rapid.T) trace.SpanContext {
@@ -79,6 +81,57 @@ func FuzzTraceparent(f *testing.F) {
 	})
 }
 
+// tracingWith returns the tracing of a node whose program gives a propagator.
+func tracingWith(p propagation.TextMapPropagator) *Tracing {
+	return NewTracing(meter.Tracing{Propagator: p})
+}
+
+// What the propagator of the program writes survives an envelope, whatever it is; a node that knows of the trace
+// context alone finds that.
+func TestThePropagatorOfTheProgramIsUsedAsItIs(t *testing.T) {
+	both := tracingWith(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
+	alone, plain := tracingWith(propagation.Baggage{}), tracingWith(propagation.TraceContext{})
+	rapid.Check(t, func(t *rapid.T) {
+		member, err := baggage.NewMemberRaw("tenant", rapid.String().Draw(t, "tenant"))
+		require.NoError(t, err)
+		bag, err := baggage.New(member)
+		require.NoError(t, err)
+		c := contexts(t)
+		ctx := baggage.ContextWithBaggage(trace.ContextWithSpanContext(t.Context(), c), bag)
+
+		b := both.Inject(ctx)
+		got := both.Extract(t.Context(), b)
+		require.Equal(t, member.Value(), baggage.FromContext(got).Member("tenant").Value())
+		require.Equal(t, c.IsValid(), trace.SpanContextFromContext(got).IsValid())
+		if c.IsValid() {
+			require.Equal(t, c.TraceID(), trace.SpanContextFromContext(got).TraceID())
+			require.True(t, trace.SpanContextFromContext(plain.Extract(t.Context(), b)).Equal(trace.SpanContextFromContext(got)))
+		}
+		_, sampled := both.Sampled(b)
+		require.Equal(t, c.IsValid() && c.IsSampled(), sampled)
+
+		b = alone.Inject(ctx)
+		require.False(t, trace.SpanContextFromContext(both.Extract(t.Context(), b)).IsValid(), "the program wants no trace context to travel")
+		require.Equal(t, member.Value(), baggage.FromContext(alone.Carried(t.Context(), b)).Member("tenant").Value())
+		require.Equal(t, string(Traceparent(c)), string(plain.Inject(ctx)))
+		require.Empty(t, baggage.FromContext(plain.Carried(t.Context(), b)).Members())
+	})
+}
+
+// Headers that are too long are left out, and those of nodes are not taken from clients.
+func TestHeadersAreBounded(t *testing.T) {
+	require.Nil(t, lines(propagation.MapCarrier{}))
+	require.Nil(t, lines(propagation.MapCarrier{"a": "b\nc"}))
+	many := propagation.MapCarrier{"traceparent": strings.Repeat("1", 55), "a": strings.Repeat("x", 8192), "b": strings.Repeat("y", 1000), "c": "z"}
+	b := lines(many)
+	require.LessOrEqual(t, len(b), maxHeaders)
+	delete(many, "b")
+	require.Equal(t, many, headersOf(b))
+	require.Equal(t, "\n\nb:c", string(lines(propagation.MapCarrier{"b": "c"})))
+	require.Equal(t, "p\ns", string(OfClient("p\ns\nbaggage:tenant=1")))
+	require.Equal(t, "p", string(OfClient("p")))
+}
+
 // Looking for a trace allocates nothing when the message belongs to none.
 func TestWithoutATraceNothingIsAllocated(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -88,29 +141,4 @@ func TestWithoutATraceNothingIsAllocated(t *testing.T) {
 			panic("there is no trace")
 		}
 	}))
-}
-
-// Tracing is off while it has the global provider and the program has not set one. With a
-// provider of its own it is always on.
-func TestTracingIsOffUntilThereIsAProvider(t *testing.T) {
-	none := NewTracing(nil)
-	require.True(t, none.Off())
-	given := NewTracing(noop.NewTracerProvider())
-	require.False(t, given.Off(), "it was asked for")
-	other := Tracing{unset: noop.NewTracerProvider()}
-	require.False(t, other.Off(), "the program has set another one since")
-}
-
-// Contexts are looked at as soon as there may be spans in them: by a provider, or by a
-// propagator that reads those of other processes.
-func TestContextsAreLookedAtWhenThereMayBeSpans(t *testing.T) {
-	none := NewTracing(nil)
-	require.True(t, none.Absent())
-	given := NewTracing(noop.NewTracerProvider())
-	require.False(t, given.Absent())
-	read := Tracing{unset: none.unset, unread: propagation.TraceContext{}}
-	require.True(t, read.Off())
-	require.False(t, read.Absent(), "the program has set another propagator since")
-	known := Tracing{unset: none.unset}
-	require.False(t, known.Absent(), "there was a propagator at the start")
 }

@@ -39,7 +39,7 @@ const numberLast = numberReplies
 // Limits of the parts of an envelope; the payload is bounded by the transport.
 const (
 	maxDetail = 1024
-	maxTrace  = 1024
+	maxTrace  = 10 << 10
 )
 
 // AppendMessage appends the envelope of a message with an [Encoder] of its own.

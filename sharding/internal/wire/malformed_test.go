@@ -190,7 +190,7 @@ func malformedItems() map[string]malformed {
 		"hops out of range":         {varint(9, 256), "at most 255"},
 		"correlation of text":       {text(10, nil), "want a varint"},
 		"remaining out of range":    {varint(11, 1<<63), "at most"},
-		"long trace":                {text(12, long), "at most 1024"},
+		"long trace":                {text(12, bytes.Repeat([]byte{'x'}, 11<<10)), "at most 10240"},
 		"codec out of range":        {varint(13, 1<<16), "at most"},
 		"flags out of range":        {varint(14, 1<<32), "at most"},
 		"payload of a number":       {varint(15, 1), "want bytes"},
