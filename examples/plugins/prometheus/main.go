@@ -188,9 +188,9 @@ func (m *strategy) fetch(ctx context.Context) (map[string]float64, error) {
 	m.asked, m.values, m.fault = m.now(), values, fault
 	m.mu.Unlock()
 	if news && fault != nil {
-		slog.Warn("there are no values: new shards are spread evenly, and none moves", "error", fault)
+		slog.WarnContext(ctx, "there are no values: new shards are spread evenly, and none moves", "error", fault)
 	} else if news {
-		slog.Info("there are values again")
+		slog.InfoContext(ctx, "there are values again")
 	}
 	return values, fault
 }

@@ -175,14 +175,14 @@ func (r *register) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 	a, err := r.ask(q, time.Now())
 	if err != nil {
-		slog.Error("the vote cannot be stored", "cluster", q.Cluster, "error", err)
+		slog.ErrorContext(h.Context(), "the vote cannot be stored", "cluster", q.Cluster, "error", err)
 		http.Error(w, "the vote cannot be stored", http.StatusInternalServerError)
 		return
 	}
-	slog.Info("asked", "cluster", q.Cluster, "side", q.Side, "granted", a.Granted, "reason", a.Reason)
+	slog.InfoContext(h.Context(), "asked", "cluster", q.Cluster, "side", q.Side, "granted", a.Granted, "reason", a.Reason)
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(a); err != nil {
-		slog.Warn("the answer was not sent; who asks again gets the same", "cluster", q.Cluster, "error", err)
+		slog.WarnContext(h.Context(), "the answer was not sent; who asks again gets the same", "cluster", q.Cluster, "error", err)
 	}
 }
 
