@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
@@ -161,7 +162,7 @@ func slow(metric string) trial {
 
 // fired evaluates an alert every 15 s for 20 minutes over the series, and returns the summaries of
 // those that fire at the end.
-func fired(t *testing.T, rule rulefmt.Rule, series []string) (summaries []string) {
+func fired(t *testing.T, rule rulefmt.Rule, series []string) []string {
 	t.Helper()
 	var load strings.Builder
 	load.WriteString("load 15s\n")
@@ -171,14 +172,19 @@ func fired(t *testing.T, rule rulefmt.Rule, series []string) (summaries []string
 		}
 		load.WriteString("  " + s + "\n")
 	}
-	storage := promqltest.LoadedStorage(t, load.String())
+	return firing(t, rule, promqltest.LoadedStorage(t, load.String()), time.Unix(0, 0), time.Unix(20*60, 0))
+}
+
+// firing evaluates an alert once an interval, and returns the summaries of those that fire at the end.
+func firing(t *testing.T, rule rulefmt.Rule, over storage.Queryable, from, to time.Time) (summaries []string) {
+	t.Helper()
 	engine := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 	require.NoError(t, err)
 	alert := rules.NewAlertingRule(rule.Alert, expr, time.Duration(rule.For), 0, labels.FromMap(rule.Labels), labels.FromMap(rule.Annotations),
 		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler))
-	for at := time.Unix(0, 0); !at.After(time.Unix(20*60, 0)); at = at.Add(15 * time.Second) {
-		_, err := alert.Eval(t.Context(), 0, at, rules.EngineQueryFunc(engine, storage), &url.URL{}, 0)
+	for at := from; !at.After(to); at = at.Add(interval) {
+		_, err := alert.Eval(t.Context(), 0, at, rules.EngineQueryFunc(engine, over), &url.URL{}, 0)
 		require.NoError(t, err)
 	}
 	for _, a := range alert.ActiveAlerts() {
