@@ -58,6 +58,9 @@ var quietly = map[string]string{
 	"QuorateCertificateExpiresSoon": "the network in memory has no certificates",
 	"QuorateConnectionsRefused":     "no connection is refused",
 	"QuoratePluginComesAndGoes":     noPlugin,
+	"QuoratePluginRestartsAgain":    noPlugin,
+	"QuoratePluginBreakerOpen":      noPlugin,
+	"QuoratePluginCallsFail":        noPlugin,
 
 	"quorate-application: Asks that failed, A":   "no ask fails",
 	"quorate: Connections refused, A":            "no connection is refused",

@@ -129,6 +129,28 @@ var trials = map[string]trial{
 		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="exited"} 0x50 0+1x30`},
 		quiet: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="swapped"} 0+1x80`}, says: "witness",
 	},
+	"QuoratePluginRestartsAgain": {
+		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0x5 1x15 2x15 3x15 4x15 5x15`},
+		quiet: []string{
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0x5 1x15 2x15 3x45`,
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="started"} 0+1x80`,
+		}, says: "witness",
+	},
+	"QuoratePluginBreakerOpen": {
+		// The series appears when the breaker opens for the first time.
+		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} _x70 1x10`},
+		quiet: []string{
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} 0x20 1x60`, // It has closed since.
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0+1x80`,
+		}, says: "witness of a is open",
+	},
+	"QuoratePluginCallsFail": {
+		fires: []string{calls(`,error_type="timeout"`) + ` 0+2x80`, calls("") + ` 0+8x80`},
+		quiet: []string{
+			calls(`,error_type="timeout"`) + ` 0+1x80`, calls("") + ` 0+19x80`, // Fewer than a share,
+			`quorate_plugin_call_duration_seconds_count{` + node + `,quorate_plugin="other",error_type="timeout"} 0x60 5x20`, // or only for minutes.
+		}, says: "20% of calls of the plugin witness",
+	},
 	"QuorateDiskWasPutBack": {
 		fires: []string{`quorate_ddata_store_older_total{` + node + `} 0x40 1x40`}, quiet: []string{`quorate_ddata_store_older_total{` + node + `} =1`},
 	},
@@ -147,6 +169,11 @@ var trials = map[string]trial{
 func expiring(left, life float64) []string {
 	of := fmt.Sprintf(`{%s,quorate_section="transport.tls",quorate_certificate_role="own",days="%v"} =`, node, life)
 	return []string{fmt.Sprintf("quorate_certificate_left_seconds%s%.0f", of, left*86400), fmt.Sprintf("quorate_certificate_life_seconds%s%.0f", of, life*86400)}
+}
+
+// calls is the series of the calls of a plugin.
+func calls(more string) string {
+	return `quorate_plugin_call_duration_seconds_count{` + node + `,quorate_plugin="witness",quorate_plugin_call="decide"` + more + `}`
 }
 
 // slow is the trial of an alert on a quantile: two in a hundred take more than half a second, or one in
@@ -212,6 +239,14 @@ func TestAlertsFireWhenTheyMust(t *testing.T) {
 			require.Empty(t, fired(t, rule, trial.quiet))
 		})
 	}
+}
+
+// The alert about a breaker fires at the first opening, when its series is new, as its trial says; and at a later one,
+// when it is not.
+func TestTheBreakerOpensForTheSecondTime(t *testing.T) {
+	all := alerts(t, rulesFile(t))
+	i := slices.IndexFunc(all, func(r rulefmt.Rule) bool { return r.Alert == "QuoratePluginBreakerOpen" })
+	require.Len(t, fired(t, all[i], []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} 1x70 2x10`}), 1)
 }
 
 // The rules for the Prometheus operator are those of the file.
