@@ -9,6 +9,7 @@
 // with the environment, the mounted files and the certificates that a pod would have. Alerts are
 // evaluated by Prometheus over series in which they must fire, and others in which they must not.
 // Alerts and the queries of dashboards also are evaluated over scrapes of a cluster of whole nodes.
+// What such a cluster traces and measures is sent by OTLP to the receiver of the collector.
 //
 // It is a module of its own, since the libraries for that would decide the versions of all others.
 package deploytest
