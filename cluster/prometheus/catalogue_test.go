@@ -345,7 +345,7 @@ func TestTheDashboardsAskForMetricsThatExist(t *testing.T) {
 	known, labels := exports(t)
 	files, err := filepath.Glob(filepath.Join(dashboards, "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 2)
+	require.Len(t, files, 3)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -379,7 +379,7 @@ func TestTheAlertsAreAboutMetricsThatExist(t *testing.T) {
 	require.NoError(t, err)
 	_, alerts, ok := strings.Cut(string(text), "### What to alert on")
 	require.True(t, ok)
-	alerts, _, _ = strings.Cut(alerts, "### Dashboard")
+	alerts, _, _ = strings.Cut(alerts, "### Dashboards")
 	found := names.FindAllString(alerts, -1)
 	require.Greater(t, len(found), 10)
 	for _, name := range found {

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 )
@@ -128,6 +129,28 @@ var trials = map[string]trial{
 		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="exited"} 0x50 0+1x30`},
 		quiet: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="swapped"} 0+1x80`}, says: "witness",
 	},
+	"QuoratePluginRestartsAgain": {
+		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0x5 1x15 2x15 3x15 4x15 5x15`},
+		quiet: []string{
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0x5 1x15 2x15 3x45`,
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="started"} 0+1x80`,
+		}, says: "witness",
+	},
+	"QuoratePluginBreakerOpen": {
+		// The series appears when the breaker opens for the first time.
+		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} _x70 1x10`},
+		quiet: []string{
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} 0x20 1x60`, // It has closed since.
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0+1x80`,
+		}, says: "witness of a is open",
+	},
+	"QuoratePluginCallsFail": {
+		fires: []string{calls(`,error_type="timeout"`) + ` 0+2x80`, calls("") + ` 0+8x80`},
+		quiet: []string{
+			calls(`,error_type="timeout"`) + ` 0+1x80`, calls("") + ` 0+19x80`, // Fewer than a share,
+			`quorate_plugin_call_duration_seconds_count{` + node + `,quorate_plugin="other",error_type="timeout"} 0x60 5x20`, // or only for minutes.
+		}, says: "20% of calls of the plugin witness",
+	},
 	"QuorateDiskWasPutBack": {
 		fires: []string{`quorate_ddata_store_older_total{` + node + `} 0x40 1x40`}, quiet: []string{`quorate_ddata_store_older_total{` + node + `} =1`},
 	},
@@ -148,6 +171,11 @@ func expiring(left, life float64) []string {
 	return []string{fmt.Sprintf("quorate_certificate_left_seconds%s%.0f", of, left*86400), fmt.Sprintf("quorate_certificate_life_seconds%s%.0f", of, life*86400)}
 }
 
+// calls is the series of the calls of a plugin.
+func calls(more string) string {
+	return `quorate_plugin_call_duration_seconds_count{` + node + `,quorate_plugin="witness",quorate_plugin_call="decide"` + more + `}`
+}
+
 // slow is the trial of an alert on a quantile: two in a hundred take more than half a second, or one in
 // a thousand does.
 func slow(metric string) trial {
@@ -161,7 +189,7 @@ func slow(metric string) trial {
 
 // fired evaluates an alert every 15 s for 20 minutes over the series, and returns the summaries of
 // those that fire at the end.
-func fired(t *testing.T, rule rulefmt.Rule, series []string) (summaries []string) {
+func fired(t *testing.T, rule rulefmt.Rule, series []string) []string {
 	t.Helper()
 	var load strings.Builder
 	load.WriteString("load 15s\n")
@@ -171,14 +199,19 @@ func fired(t *testing.T, rule rulefmt.Rule, series []string) (summaries []string
 		}
 		load.WriteString("  " + s + "\n")
 	}
-	storage := promqltest.LoadedStorage(t, load.String())
+	return firing(t, rule, promqltest.LoadedStorage(t, load.String()), time.Unix(0, 0), time.Unix(20*60, 0))
+}
+
+// firing evaluates an alert once an interval, and returns the summaries of those that fire at the end.
+func firing(t *testing.T, rule rulefmt.Rule, over storage.Queryable, from, to time.Time) (summaries []string) {
+	t.Helper()
 	engine := promqltest.NewTestEngine(t, false, 0, promqltest.DefaultMaxSamplesPerQuery)
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 	require.NoError(t, err)
 	alert := rules.NewAlertingRule(rule.Alert, expr, time.Duration(rule.For), 0, labels.FromMap(rule.Labels), labels.FromMap(rule.Annotations),
 		labels.EmptyLabels(), "", true, slog.New(slog.DiscardHandler))
-	for at := time.Unix(0, 0); !at.After(time.Unix(20*60, 0)); at = at.Add(15 * time.Second) {
-		_, err := alert.Eval(t.Context(), 0, at, rules.EngineQueryFunc(engine, storage), &url.URL{}, 0)
+	for at := from; !at.After(to); at = at.Add(interval) {
+		_, err := alert.Eval(t.Context(), 0, at, rules.EngineQueryFunc(engine, over), &url.URL{}, 0)
 		require.NoError(t, err)
 	}
 	for _, a := range alert.ActiveAlerts() {
@@ -206,6 +239,14 @@ func TestAlertsFireWhenTheyMust(t *testing.T) {
 			require.Empty(t, fired(t, rule, trial.quiet))
 		})
 	}
+}
+
+// The alert about a breaker fires at the first opening, when its series is new, as its trial says; and at a later one,
+// when it is not.
+func TestTheBreakerOpensForTheSecondTime(t *testing.T) {
+	all := alerts(t, rulesFile(t))
+	i := slices.IndexFunc(all, func(r rulefmt.Rule) bool { return r.Alert == "QuoratePluginBreakerOpen" })
+	require.Len(t, fired(t, all[i], []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} 1x70 2x10`}), 1)
 }
 
 // The rules for the Prometheus operator are those of the file.
