@@ -105,7 +105,7 @@ var unseen = []string{
 // can see.
 func TestSeriesDoNotGrowWithEntities(t *testing.T) {
 	few, many := seriesOf(t, 10), seriesOf(t, 1000)
-	for _, name := range []string{"quorate.node.messages", "quorate.node.io"} { // Which types of messages there are is chance.
+	for _, name := range []string{"quorate.node.messages", "quorate.node.io"} { // Which messages there are is chance.
 		require.Less(t, many[name], 40, name)
 		many[name] = few[name]
 	}

@@ -140,7 +140,8 @@ var trials = map[string]trial{
 		// The series appears when the breaker opens for the first time.
 		fires: []string{`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} _x70 1x10`},
 		quiet: []string{
-			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} 0x20 1x60`, // It has closed since.
+			// It has closed since.
+			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="broken"} 0x20 1x60`,
 			`quorate_plugin_events_total{` + node + `,quorate_plugin="witness",quorate_plugin_event="restarted"} 0+1x80`,
 		}, says: "witness of a is open",
 	},
@@ -148,7 +149,8 @@ var trials = map[string]trial{
 		fires: []string{calls(`,error_type="timeout"`) + ` 0+2x80`, calls("") + ` 0+8x80`},
 		quiet: []string{
 			calls(`,error_type="timeout"`) + ` 0+1x80`, calls("") + ` 0+19x80`, // Fewer than a share,
-			`quorate_plugin_call_duration_seconds_count{` + node + `,quorate_plugin="other",error_type="timeout"} 0x60 5x20`, // or only for minutes.
+			// Or only for minutes.
+			`quorate_plugin_call_duration_seconds_count{` + node + `,quorate_plugin="other",error_type="timeout"} 0x60 5x20`,
 		}, says: "20% of calls of the plugin witness",
 	},
 	"QuorateDiskWasPutBack": {

@@ -31,8 +31,10 @@ type Tracing struct {
 type Tracer struct {
 	tracer trace.Tracer
 	given  propagation.TextMapPropagator
-	unset  trace.TracerProvider          // That of the program before it sets one; nil when the provider of the tracer may take spans.
-	unread propagation.TextMapPropagator // The global propagator as it is before the program sets one; nil when there was one already.
+	// unset is the provider of the program before it sets one; nil when the provider of the tracer may take spans.
+	unset trace.TracerProvider
+	// unread is the global propagator as it is before the program sets one; nil when there was one already.
+	unread propagation.TextMapPropagator
 }
 
 // NewTracer returns a tracer for a part. Scope is the import path of the part.

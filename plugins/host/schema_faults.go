@@ -76,7 +76,8 @@ func (f schemaFaults) of(e *jsonschema.ValidationError) plugins.SettingErrors {
 	case *kind.DependentRequired:
 		return below(k.Missing, "must be set, since "+under(key, k.Prop)+" is")
 	case *kind.PropertyNames:
-		return plugins.SettingErrors{{Reason: shown(k.Property) + " is no name that is permitted"}} // Its place is not kept by the validator.
+		// The validator does not keep its place.
+		return plugins.SettingErrors{{Reason: shown(k.Property) + " is no name that is permitted"}}
 	case *kind.AnyOf, *kind.OneOf:
 		return f.alternatives(key, len(e.InstanceLocation), e.Causes)
 	case *kind.Type:

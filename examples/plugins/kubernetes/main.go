@@ -48,7 +48,10 @@ type settings struct {
 
 // SetDefaults sets what a pod has.
 func (s *settings) SetDefaults() {
-	*s = settings{URL: "https://kubernetes.default.svc", TokenFile: account + "token", CAFile: account + "ca.crt", NotReady: time.Minute, Timeout: 3 * time.Second}
+	*s = settings{
+		URL: "https://kubernetes.default.svc", TokenFile: account + "token", CAFile: account + "ca.crt",
+		NotReady: time.Minute, Timeout: 3 * time.Second,
+	}
 }
 
 type provider struct {

@@ -41,7 +41,7 @@ type settings struct {
 	Queries   []string      // From 1 to 8. Each gives the use of machines, 0 to 1; of a machine the largest counts.
 	Label     string        // The label with the machine, as host or host:port; by default instance.
 	MaxAge    time.Duration // How old a value may be: 1 s to 1 h, by default 2 min.
-	Settle    time.Duration // For how long nothing moves after a move, until it shows in the values: 0 to 1 h, by default 3 min.
+	Settle    time.Duration // How long nothing moves after a move, until values show it: 0 to 1 h, by default 3 min.
 	Timeout   time.Duration // How long all queries may take together: above 0 to 4 s, by default 2 s.
 	Tolerance float64       // Of load-aware: 0.02 to 1, by default 0.1.
 }
@@ -103,7 +103,7 @@ func (m *strategy) Class() allocation.Class { return allocation.Class{} }
 func (m *strategy) Allocate(ctx context.Context, r allocation.AllocateRequest) (allocation.AllocateResult, error) {
 	regions, err := m.measure(ctx, r.Regions)
 	if err != nil {
-		return m.even.DecideAllocate(r), nil //nolint:nilerr // Shards need a home without values, too; rebalancing says why.
+		return m.even.DecideAllocate(r), nil //nolint:nilerr // Shards need a home; rebalancing says why.
 	}
 	r.Regions = regions
 	return m.load.DecideAllocate(r), nil

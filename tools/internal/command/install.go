@@ -243,7 +243,8 @@ func (i *Install) write(s *Session, text, place string, done *installed) error {
 			return err
 		}
 		cfg := plugins.Default()
-		cfg.Path, cfg.SHA256, cfg.Policy = absolute, plugins.Checksums{done.SHA256}, plugins.Downing // Describe asks for none.
+		// Describe holds the plugin to no policy.
+		cfg.Path, cfg.SHA256, cfg.Policy = absolute, plugins.Checksums{done.SHA256}, plugins.Downing
 		d, err := declared(s.Stderr, done.Plugin, cfg)
 		if err == nil && d.Manifest.Policy == "" {
 			err = errors.New("the plugin does not say what it decides: give --policy")

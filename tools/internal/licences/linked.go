@@ -93,7 +93,7 @@ func list(ctx context.Context, root, system string, ours map[string]string, all 
 // linked follows the imports of our packages.
 func linked(all map[string]*listed, ours map[string]string) []*Module {
 	modules := map[string]*Module{}
-	brought := map[string]map[string]bool{} // By the path of a module of others, ours that reach it without another of ours.
+	brought := map[string]map[string]bool{} // By module of others, ours that reach it without another of ours.
 	siblings := map[string]map[string]bool{}
 	for _, p := range all {
 		if p.Module == nil || ours[p.Module.Path] == "" || apart.MatchString(p.ImportPath) {
