@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
@@ -33,7 +32,7 @@ func Traced(ctx context.Context, plugin, method string) (_ context.Context, over
 		tracer := meter.NewTracer(meter.Tracing{Provider: parent.TracerProvider()}, "github.com/quorate/quorate/plugins")
 		ctx, span = tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 			semconv.RPCSystemNameGRPC, semconv.RPCMethod(method), semconv.ServerAddress(plugin), attribute.String("quorate.plugin", plugin)))
-		over = func(err error) { finish(span, err) }
+		over = func(err error) { wire.EndSpan(span, err) }
 	}
 	headers := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, headers)
@@ -42,15 +41,4 @@ func Traced(ctx context.Context, plugin, method string) (_ context.Context, over
 		pairs = append(pairs, name, value)
 	}
 	return metadata.AppendToOutgoingContext(ctx, pairs...), over
-}
-
-// finish ends a span with what came of the call.
-func finish(span trace.Span, err error) {
-	code := wire.StatusName(err)
-	span.SetAttributes(semconv.RPCResponseStatusCode(code))
-	if err != nil {
-		span.SetAttributes(meter.Fault.String(code))
-		span.SetStatus(codes.Error, wire.Line(err.Error(), wire.MaxTextBytes))
-	}
-	span.End()
 }

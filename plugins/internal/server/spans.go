@@ -7,13 +7,11 @@ import (
 	"context"
 	"strings"
 
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/quorate/quorate/machine/meter"
 	"github.com/quorate/quorate/plugins/internal/wire"
@@ -50,13 +48,5 @@ func (s *Server) traced(ctx context.Context) (_ context.Context, over func(error
 	method = strings.TrimPrefix(method, "/")
 	ctx, span := s.tracer.Start(ctx, method, trace.WithSpanKind(trace.SpanKindServer),
 		trace.WithAttributes(semconv.RPCSystemNameGRPC, semconv.RPCMethod(method), semconv.ServerAddress(s.strategy.Name)))
-	return ctx, func(err error) {
-		code := wire.StatusName(err)
-		span.SetAttributes(semconv.RPCResponseStatusCode(code))
-		if err != nil {
-			span.SetAttributes(meter.Fault.String(code))
-			span.SetStatus(codes.Error, status.Convert(err).Message())
-		}
-		span.End()
-	}
+	return ctx, func(err error) { wire.EndSpan(span, err) }
 }
