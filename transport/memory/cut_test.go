@@ -59,6 +59,7 @@ func TestACutIsSurvivedByTheSession(t *testing.T) {
 					transporttest.Send(t, lane, i)
 				}
 				b.UntilReceived(t, 10)
+				pass(2 * cfg.MaxSilence) // The watchdog of the connection rests: what is sent next has it look.
 				cut(w, a.Self().Address, b.Self().Address)
 				for i := 10; i < 20; i++ {
 					transporttest.Send(t, lane, i)
