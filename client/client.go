@@ -167,7 +167,7 @@ type caller struct {
 
 // Ask implements [rpc.Caller].
 func (k caller) Ask(ctx context.Context, id string, call *rpc.Call) (*rpc.Reply, error) {
-	message, err := call.Append(make([]byte, 0, call.Size()))
+	message, err := call.Append(nil)
 	if err != nil {
 		return nil, &MessageError{k.kind, id, err.Error(), []error{ErrInvalid}}
 	}
@@ -184,7 +184,7 @@ func (k caller) Ask(ctx context.Context, id string, call *rpc.Call) (*rpc.Reply,
 
 // Tell implements [rpc.Caller].
 func (k caller) Tell(ctx context.Context, id string, call *rpc.Call) error {
-	message, err := call.Append(make([]byte, 0, call.Size()))
+	message, err := call.Append(nil)
 	if err != nil {
 		return &MessageError{k.kind, id, err.Error(), []error{ErrInvalid}}
 	}

@@ -41,16 +41,6 @@ const (
 
 var errMalformed = errors.New("rpc: malformed")
 
-// Size returns the number of bytes of the encoding.
-func (c *Call) Size() int {
-	n := protowire.SizeTag(callMethod) + protowire.SizeBytes(len(c.Method)) +
-		protowire.SizeTag(callMessage) + protowire.SizeBytes(proto.Size(c.Message))
-	if c.OneWay {
-		n += protowire.SizeTag(callOneWay) + protowire.SizeVarint(1)
-	}
-	return n
-}
-
 // Append appends the encoding.
 func (c *Call) Append(dst []byte) ([]byte, error) {
 	dst = protowire.AppendTag(dst, callMethod, protowire.BytesType)
@@ -91,37 +81,19 @@ func DecodeCall(b []byte) (method string, message []byte, oneWay bool, err error
 	return method, message, oneWay, err
 }
 
-// Size returns the number of bytes of the encoding.
-func (r *Reply) Size() int {
-	n := len(r.Encoded)
-	switch {
-	case r.Fault != nil:
-		f := r.Fault.bounded()
-		n = f.size()
-	case r.Message != nil:
-		n = proto.Size(r.Message)
-	}
-	return protowire.SizeTag(replyMessage) + protowire.SizeBytes(n)
-}
-
 // Append appends the encoding.
 func (r *Reply) Append(dst []byte) ([]byte, error) {
 	switch {
 	case r.Fault != nil:
 		f := r.Fault.bounded()
 		dst = protowire.AppendTag(dst, replyFault, protowire.BytesType)
-		dst = protowire.AppendVarint(dst, uint64(f.size())) // Not negative.
-		return f.append(dst), nil                           //nolint:nilerr // The fault is what is appended.
+		return protowire.AppendBytes(dst, f.append(nil)), nil //nolint:nilerr // The fault is what is appended.
 	case r.Message != nil:
 		return appendMessage(protowire.AppendTag(dst, replyMessage, protowire.BytesType), r.Message)
 	default:
 		dst = protowire.AppendTag(dst, replyMessage, protowire.BytesType)
 		return protowire.AppendBytes(dst, r.Encoded), nil
 	}
-}
-
-func (f *Fault) size() int {
-	return protowire.SizeTag(faultCode) + protowire.SizeBytes(len(f.Code)) + protowire.SizeTag(faultText) + protowire.SizeBytes(len(f.Text))
 }
 
 func (f *Fault) append(dst []byte) []byte {

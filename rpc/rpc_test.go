@@ -60,7 +60,6 @@ func TestCallsAndRepliesAreTheirProto(t *testing.T) {
 		call := &rpc.Call{Method: method, OneWay: rapid.Bool().Draw(t, "one way"), Message: m}
 		b, err := call.Append(nil)
 		require.NoError(t, err)
-		require.Len(t, b, call.Size())
 		var generated rpcv1.Call
 		require.NoError(t, proto.Unmarshal(b, &generated))
 		encoded, err := proto.Marshal(m)
@@ -80,7 +79,6 @@ func TestCallsAndRepliesAreTheirProto(t *testing.T) {
 		}
 		b, err = reply.Append(nil)
 		require.NoError(t, err)
-		require.Len(t, b, reply.Size())
 		var out rpcv1.Reply
 		require.NoError(t, proto.Unmarshal(b, &out))
 		var back rpc.Reply
@@ -264,7 +262,6 @@ func TestFaultsAreBounded(t *testing.T) {
 	long := &rpc.Reply{Fault: &rpc.Fault{Code: strings.Repeat("c", 200), Text: "\xff" + strings.Repeat("ä", 900)}}
 	b, err := long.Append(nil)
 	require.NoError(t, err)
-	require.Len(t, b, long.Size())
 	var back rpc.Reply
 	require.NoError(t, back.Decode(b))
 	require.Len(t, back.Fault.Code, 128)

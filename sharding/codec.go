@@ -16,8 +16,8 @@ import (
 // what the program encodes by itself.
 
 // Codec encodes the messages and the replies of a kind for other nodes. It is
-// called from many goroutines at once, and must not keep its arguments. Where Size or Append panics, so does
-// the call that sends the message.
+// called from many goroutines at once, and must not keep its arguments. Where Append panics, so does the call that
+// sends the message. A message to an entity of the same node is not encoded.
 type Codec interface {
 	// Name names the encoding. All nodes must use the same encoding for a kind.
 	Name() string
@@ -25,10 +25,6 @@ type Codec interface {
 	// Check reports whether messages like this one can be encoded at all. It is
 	// called once, with an empty message, when a kind starts.
 	Check(message any) error
-
-	// Size returns the number of bytes that the encoding takes, or a close
-	// estimate. Below zero stands for zero.
-	Size(message any) int
 
 	// Append appends the encoding of message to dst.
 	Append(dst []byte, message any) ([]byte, error)
@@ -67,15 +63,6 @@ func (Protobuf) Check(message any) error {
 	return err
 }
 
-// Size returns the size of the encoding.
-func (Protobuf) Size(message any) int {
-	m, err := asProto(message)
-	if err != nil {
-		return 0
-	}
-	return proto.Size(m)
-}
-
 // Append appends the encoding.
 func (Protobuf) Append(dst []byte, message any) ([]byte, error) {
 	m, err := asProto(message)
@@ -106,7 +93,7 @@ func asProto(message any) (proto.Message, error) {
 // JSON encodes messages with encoding/json: C is a pointer to anything that it
 // can encode. Fields that the receiving side does not know are ignored, so that
 // nodes of two versions understand each other. It costs several times what
-// [Protobuf] does, since a message is encoded to learn its size, too.
+// [Protobuf] does.
 type JSON struct{}
 
 var _ Codec = JSON{}
@@ -121,15 +108,6 @@ func (JSON) Check(message any) error {
 		return fmt.Errorf("%T cannot be encoded as JSON: %w", message, err)
 	}
 	return nil
-}
-
-// Size returns the size of the encoding, 0 for what cannot be encoded.
-func (JSON) Size(message any) int {
-	b, err := json.Marshal(message)
-	if err != nil {
-		return 0
-	}
-	return len(b)
 }
 
 // Append appends the encoding.
@@ -165,15 +143,6 @@ func (Raw) Name() string { return "raw" }
 func (Raw) Check(message any) error {
 	_, err := asBytes(message)
 	return err
-}
-
-// Size returns the number of bytes.
-func (Raw) Size(message any) int {
-	m, err := asBytes(message)
-	if err != nil {
-		return 0
-	}
-	return len(*m)
 }
 
 // Append appends the bytes.

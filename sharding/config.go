@@ -54,7 +54,8 @@ type Config struct {
 	// by their origin.
 	TransitBytes int `koanf:"transit-bytes" unit:"bytes" range:"4096..1073741824"`
 
-	// MaxMessageBytes bounds one encoded message, 1 to 3,145,728.
+	// MaxMessageBytes bounds one encoded message, 1 to 3,145,728. A message to an entity of the same node is not
+	// encoded, and has no bound.
 	MaxMessageBytes int `koanf:"max-message-bytes" unit:"bytes" range:"1..3145728"`
 
 	// SnapshotBytes bounds the memory that one entity takes along when its shard moves, see

@@ -95,7 +95,6 @@ func TestProtobufCodec(t *testing.T) {
 		b, err := codec.Append(append([]byte(nil), prefix...), say(value))
 		require.NoError(t, err)
 		require.Equal(t, string(prefix), string(b[:len(prefix)]), "what is there is kept")
-		require.Len(t, b, len(prefix)+codec.Size(say(value)))
 		var back wrapperspb.StringValue
 		require.NoError(t, codec.Decode(b[len(prefix):], &back))
 		require.Equal(t, value, back.GetValue())
@@ -108,7 +107,6 @@ func TestProtobufCodecRefusesOthers(t *testing.T) {
 	codec := sharding.Protobuf{}
 	for _, other := range []any{nil, 1, new(int), "text"} {
 		require.ErrorContains(t, codec.Check(other), "is not a generated protocol buffer message")
-		require.Zero(t, codec.Size(other))
 		b, err := codec.Append([]byte("kept"), other)
 		require.Error(t, err)
 		require.Equal(t, "kept", string(b))

@@ -186,7 +186,7 @@ func (e *Encoded) send(ctx context.Context, id string, payload []byte, deadline 
 			return nil
 		}
 	}
-	m, buffer := sl.Blank(id, value, len(payload), telemetry.OfClient(trace))
+	m, buffer := sl.Blank(id, value, telemetry.OfClient(trace))
 	if m.Payload = payload; buffer != nil {
 		m.Payload = append(buffer, payload...)
 	}

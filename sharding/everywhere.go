@@ -248,18 +248,10 @@ func toldOf(b *survey.Broadcast) Told {
 // encoded checks a message that is for no entity in particular, and encodes it.
 func encoded(ctx context.Context, r *router, message any) ([]byte, error) {
 	const everybody = "*"
-	size, err := r.check(ctx, everybody, message)
-	if err != nil {
+	if err := r.check(ctx, everybody, message); err != nil {
 		return nil, err
 	}
-	payload, err := r.program.codec.Append(make([]byte, 0, size), message)
-	switch {
-	case err != nil:
-		return nil, &MessageError{r.name, everybody, "the message cannot be encoded: " + err.Error(), ErrInvalid}
-	case len(payload) > r.local.cfg.MaxMessageBytes:
-		return nil, &MessageError{r.name, everybody, r.tooLarge(len(payload)), ErrInvalid}
-	}
-	return payload, nil
+	return r.encode(everybody, message, nil)
 }
 
 // missingOf names the nodes that did not answer.

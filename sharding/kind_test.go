@@ -345,6 +345,50 @@ func TestACodecThatFails(t *testing.T) {
 	})
 }
 
+// poisoned is a codec that fails once poison is set.
+type poisoned struct {
+	sharding.Protobuf
+
+	poison *bool
+}
+
+func (c poisoned) Append(dst []byte, message any) ([]byte, error) {
+	if *c.poison {
+		return dst, errors.New("poisoned")
+	}
+	return c.Protobuf.Append(dst, message)
+}
+
+func (c poisoned) Decode(b []byte, message any) error {
+	if *c.poison {
+		return errors.New("poisoned")
+	}
+	return c.Protobuf.Decode(b, message)
+}
+
+// A message to an entity of the same node is given away as it is: neither it nor its reply is encoded, for a new
+// entity, for one that lives, and for one whose mailbox is full, once its shard has a home.
+func TestMessagesWithinANodeAreNotEncoded(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.config = func(_ *membership.Config, s *sharding.Config) { s.MailboxSize, s.MaxMessageBytes = 2, 100 }
+		poison := false
+		w.kind = func(_ *node, k *sharding.Kind[text]) { k.Codec = poisoned{poison: &poison} }
+		w.start(1)
+		n := w.nodes[0]
+		_ = n.hosted(n, 12) // All shards.
+		poison = true
+		require.Equal(t, "heard a", n.must("new", "a"))
+		require.Equal(t, "heard b", n.must("new", "b"))
+		long := strings.Repeat("x", 200)
+		require.Equal(t, "heard "+long, n.must("new", long), "what bounds encoded messages does not bound it")
+		for i := range 10 {
+			n.tell("full", fmt.Sprintf("n %d", i+1))
+		}
+		n.must("full", "x")
+		w.inOrder("full", "n", 10)
+	})
+}
+
 // strategy is an allocation strategy whose answers come from the test, and that moves
 // nothing.
 type strategy struct {

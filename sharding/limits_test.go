@@ -139,8 +139,9 @@ func TestAnAskThatWaitsForRoomEnds(t *testing.T) {
 func TestUnacceptableMessages(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.config = func(_ *membership.Config, s *sharding.Config) { s.MaxMessageBytes = 2000 }
-		w.start(1)
+		w.start(2)
 		r := w.nodes[0].region
+		there := w.nodes[0].on(w.nodes[1]) // Only messages to other nodes are encoded.
 		tests := map[string]struct {
 			id      string
 			message text
@@ -151,7 +152,7 @@ func TestUnacceptableMessages(t *testing.T) {
 			"huge id":     {strings.Repeat("i", 1<<20), say("x"), "1048576 bytes"},
 			"not UTF-8":   {"\xff", say("x"), "not valid UTF-8"},
 			"nil pointer": {"a", nil, "the message is nil"},
-			"too large":   {"a", say(strings.Repeat("x", 2000)), "sharding.max-message-bytes is 2000"},
+			"too large":   {there, say(strings.Repeat("x", 2000)), "sharding.max-message-bytes is 2000"},
 		}
 		for name, test := range tests {
 			err := r.Tell(t.Context(), test.id, test.message)

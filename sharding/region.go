@@ -34,8 +34,10 @@ type Region[C any] struct{ r *router }
 // an accepted message is handled once, or is reported in [System.Stats] when the host
 // of the entity dies. While the mailbox of the entity is full, or too much is on its
 // way to the shard, Tell waits. When ctx ends before there is room, the message was not
-// accepted, and the error says what was full. Nobody may change the message after the
-// call.
+// accepted, and the error says what was full.
+//
+// The message is given away: nobody may change it after the call. An entity of this node gets
+// the value itself, which is neither copied nor encoded, whatever its size.
 //
 // The deadline of ctx bounds the waiting only: an accepted message does not
 // expire. With a ctx of [Context.Context] it waits for at most five seconds, so that
@@ -77,8 +79,7 @@ func (r *router) finish(span trace.Span, id, fault, text string) {
 // send accepts a message. The ask that waits for the reply, and the trace context of the
 // message, may be nil.
 func (r *router) send(ctx context.Context, id string, message any, a *ask, trace []byte) error {
-	size, err := r.check(ctx, id, message)
-	if err != nil {
+	if err := r.check(ctx, id, message); err != nil {
 		return err
 	}
 	sl := r.region.SlotOf(id)
@@ -87,7 +88,7 @@ func (r *router) send(ctx context.Context, id string, message any, a *ask, trace
 			return nil
 		}
 	}
-	m, buffer := sl.Blank(id, message, size, trace)
+	m, buffer := sl.Blank(id, message, trace)
 	if a != nil {
 		m.Correlation, m.Deadline = a.Correlation, a.Deadline
 	}
@@ -110,9 +111,11 @@ func (r *router) place(ctx context.Context, sl *runtime.Slot, m *cell.Message, b
 		admission, waiter, why := sl.Offer(m, a.waiting())
 		switch admission {
 		case runtime.EncodeFirst:
-			if err := r.encode(m, buffer); err != nil {
+			payload, err := r.encode(m.Entity, m.Value, buffer)
+			if err != nil {
 				return sl, err
 			}
+			m.Payload = payload
 		case cell.Accepted:
 			return sl, nil
 		case cell.WindowFull, cell.MailboxFull:
@@ -129,20 +132,19 @@ func (r *router) place(ctx context.Context, sl *runtime.Slot, m *cell.Message, b
 	}
 }
 
-// encode encodes a message for other nodes. The caller holds no lock, since the codec is
-// code of the program.
-func (r *router) encode(m *cell.Message, buffer []byte) error {
-	payload, err := r.program.codec.Append(buffer, m.Value)
+// encode encodes a message to an entity for other nodes, into a buffer that may be nil; the result is not. The caller
+// holds no lock, since the codec is code of the program.
+func (r *router) encode(id string, message any, buffer []byte) ([]byte, error) {
+	payload, err := r.program.codec.Append(buffer, message)
 	switch {
 	case err != nil:
-		return &MessageError{r.name, m.Entity, "the message cannot be encoded: " + err.Error(), ErrInvalid}
+		return nil, &MessageError{r.name, id, "the message cannot be encoded: " + err.Error(), ErrInvalid}
 	case len(payload) > r.local.cfg.MaxMessageBytes:
-		return &MessageError{r.name, m.Entity, r.tooLarge(len(payload)), ErrInvalid}
+		return nil, &MessageError{r.name, id, r.tooLarge(len(payload)), ErrInvalid}
 	case payload == nil:
 		payload = []byte{}
 	}
-	m.Payload = payload
-	return nil
+	return payload, nil
 }
 
 // router is a [Region] without the type of its messages: it sends the messages of this node
@@ -170,28 +172,21 @@ type router struct {
 	census census.Kind
 }
 
-// check refuses ids and messages that no entity could get, and returns the size of the
-// message.
-func (r *router) check(ctx context.Context, id string, message any) (size int, err error) {
-	refuse := func(detail string) (int, error) {
-		return 0, &MessageError{r.name, protocol.Clip(id), detail, ErrInvalid}
-	}
+// check refuses ids and messages that no entity could get.
+func (r *router) check(ctx context.Context, id string, message any) error {
 	if fault := protocol.EntityFault(id); fault != "" {
-		return refuse(fault)
+		return &MessageError{r.name, protocol.Clip(id), fault, ErrInvalid}
 	}
 	if message == r.none {
-		return refuse("the message is nil")
-	}
-	if size = max(r.program.codec.Size(message), 0); size > r.local.cfg.MaxMessageBytes {
-		return refuse(r.tooLarge(size))
+		return &MessageError{r.name, id, "the message is nil", ErrInvalid}
 	}
 	if refused := r.refusal(); refused != nil {
-		return 0, refused
+		return refused
 	}
 	if ctx.Err() != nil {
-		return 0, r.notDelivered(id, "", context.Cause(ctx))
+		return r.notDelivered(id, "", context.Cause(ctx))
 	}
-	return size, nil
+	return nil
 }
 
 // CheckEntityID returns an error that wraps [ErrInvalid] if no entity can have an id: it has 1 to 512 bytes of UTF-8.

@@ -115,25 +115,6 @@ func blank[M any]() (M, error) {
 	return reflect.New(t.Elem()).Interface().(M), nil
 }
 
-// Size estimates the bytes of an encoding.
-func (c codec[M]) Size(message any) int {
-	const head, perItem, ack = 20, 24, 40
-	switch m := message.(type) {
-	case *Ack:
-		return ack
-	case *Frame[M]:
-		size := head
-		for _, i := range m.items {
-			if size += perItem + len(i.encoded); i.encoded == nil {
-				size += c.inner.Size(i.message)
-			}
-		}
-		return size
-	default:
-		return c.inner.Size(message)
-	}
-}
-
 // Append encodes frames and acks; anything else is for the inner codec.
 func (c codec[M]) Append(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {

@@ -130,7 +130,6 @@ func TestACodec(t *testing.T) {
 	for _, f := range []*Frame[value]{Plain(wrapperspb.String("m")), Plain(wrapperspb.String("")), frameOf(1), frameOf(1, 1, 7, 1<<63)} {
 		b, err := c.Append(nil, f)
 		require.NoError(t, err)
-		require.GreaterOrEqual(t, c.Size(f), len(b))
 		var read Frame[value]
 		require.NoError(t, c.Decode(b, &read))
 		require.Equal(t, f.session, read.session)

@@ -105,18 +105,6 @@ func (codec) Check(message any) error {
 	return nil
 }
 
-// Size returns the size of the encoding.
-func (codec) Size(message any) int {
-	switch m := message.(type) {
-	case *rpc.Call:
-		return m.Size()
-	case *rpc.Reply:
-		return m.Size()
-	default:
-		return 0
-	}
-}
-
 // Append appends the encoding.
 func (codec) Append(dst []byte, message any) ([]byte, error) {
 	switch m := message.(type) {

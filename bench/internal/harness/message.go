@@ -57,14 +57,6 @@ func (Codec) Check(m any) error {
 	return nil
 }
 
-// Size returns the exact size.
-func (Codec) Size(m any) int {
-	if m, ok := m.(*Message); ok {
-		return HeaderBytes + len(m.Payload)
-	}
-	return 0
-}
-
 // Append appends the encoding.
 func (c Codec) Append(dst []byte, m any) ([]byte, error) {
 	in, ok := m.(*Message)

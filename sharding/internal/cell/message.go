@@ -71,9 +71,6 @@ type Message struct {
 	// Value is the message as the sender passed it or the runtime decoded it. It
 	// must not be modified any more.
 	Value any
-	// Size is the number of bytes that the message counts in bounded buffers. The runtime
-	// sets Size when Payload is nil; otherwise 0 means that the size is computed.
-	Size int
 
 	next   *Message // The next message in the list that this one is in: a message is in one list at most.
 	waiter *waiter  // The place of the message in a line, while its sender waits; nil mostly.
@@ -102,11 +99,9 @@ func NewMessage(n int) *Message {
 // its parts.
 const messageOverhead = 128
 
-// cost is the number of bytes that the message counts in bounded buffers.
+// cost is the number of bytes that the message counts in bounded buffers. One that is not encoded, for an entity of
+// this node, counts without its value, which whoever sent it holds anyway.
 func (m *Message) cost() int {
-	if m.Size > 0 {
-		return m.Size + messageOverhead
-	}
 	return len(m.Payload) + len(m.Entity) + len(m.Trace) + messageOverhead
 }
 

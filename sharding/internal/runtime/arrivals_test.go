@@ -209,7 +209,7 @@ func framesTo(shards uint32, messages, frames int) [][]byte {
 
 // benchTell sends a message of 64 bytes to the entity of a shard.
 func benchTell(sl *Slot) {
-	m, _ := sl.Blank("entity", nil, 0, nil)
+	m, _ := sl.Blank("entity", nil, nil)
 	m.Payload = append(m.Payload, make([]byte, 64)...)
 	_, _, _ = sl.Offer(m, nil)
 }

@@ -53,7 +53,7 @@ func (s *sender) tell(kind string, shard protocol.ShardID) *cell.Message {
 	s.t.Helper()
 	sl, name := s.node.Region(kind).Slot(shard), fmt.Sprint(kind, shard)
 	s.sent[name]++
-	m, _ := sl.Blank("e", nil, 0, nil)
+	m, _ := sl.Blank("e", nil, nil)
 	m.Payload = fmt.Append(nil, s.sent[name])
 	admission, _, _ := sl.Offer(m, nil)
 	require.Equal(s.t, cell.Accepted, admission)
@@ -134,7 +134,7 @@ func TestALargeMessageGoesBehindTheBatch(t *testing.T) {
 	s := newSender(t, protocol.VersionFrames)
 	l := s.collect()
 	sl := s.node.Region("b").Slot(1)
-	m, _ := sl.Blank("e", nil, 0, nil)
+	m, _ := sl.Blank("e", nil, nil)
 	m.Payload = make([]byte, 64<<10)
 	admission, _, _ := sl.Offer(m, nil)
 	require.Equal(t, cell.Accepted, admission)
@@ -254,7 +254,7 @@ func BenchmarkFrames(b *testing.B) {
 			rounds++
 			h.now += 100
 			r.EachSlot(func(sl *Slot) {
-				m, _ := sl.Blank("entity", nil, 0, nil)
+				m, _ := sl.Blank("entity", nil, nil)
 				m.Payload = append(m.Payload, payload...)
 				_, _, _ = sl.Offer(m, nil)
 			})

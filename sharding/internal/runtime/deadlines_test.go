@@ -117,7 +117,7 @@ func (l *lobby) ask(shard protocol.ShardID, after time.Duration) *asked {
 	if after > 0 {
 		a.Deadline, a.Limited = l.now.Add(after), true
 	}
-	m, _ := a.slot.Blank("e", "x", 1, nil)
+	m, _ := a.slot.Blank("e", "x", nil)
 	m.Correlation, m.Deadline, m.Payload = a.Correlation, a.Deadline, []byte("x")
 	admission, _, _ := a.slot.Offer(m, &a.Ask)
 	require.Equal(l.t, cell.Accepted, admission)
@@ -241,7 +241,7 @@ func TestWhoFindsNoRoomLeavesNothingBehind(t *testing.T) {
 		a.lobby, a.slot = l, sl
 		a.Renew(correlation)
 		a.Asker = a
-		m, _ := sl.Blank("e", "x", 1<<20-100, nil)
+		m, _ := sl.Blank("e", "x", nil)
 		m.Correlation, m.Payload = correlation, make([]byte, 1<<20-100)
 		admission, _, _ := sl.Offer(m, &a.Ask)
 		return m, &a.Ask, admission

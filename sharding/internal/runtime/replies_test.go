@@ -167,7 +167,7 @@ func (s *sender) ask(correlation uint64, shard protocol.ShardID) *answerTo {
 	a.Renew(correlation)
 	a.Asker = a
 	sl := s.node.Region("a").Slot(shard)
-	m, _ := sl.Blank("e", nil, 0, nil)
+	m, _ := sl.Blank("e", nil, nil)
 	m.Correlation, m.Payload = a.Correlation, []byte("x")
 	admission, _, _ := sl.Offer(m, &a.Ask)
 	require.Equal(s.t, cell.Accepted, admission)

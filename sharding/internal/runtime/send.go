@@ -66,15 +66,14 @@ func (sl *Slot) TellLiving(entity string, under protocol.Epoch, message any) cel
 
 // Blank returns a message that the caller offers to the slot, and a buffer for its encoding
 // if the message will probably go to another node.
-func (sl *Slot) Blank(entity string, message any, size int, trace []byte) (m *cell.Message, buffer []byte) {
+func (sl *Slot) Blank(entity string, message any, trace []byte) (m *cell.Message, buffer []byte) {
 	if sl.remoteHint.Load() {
-		m = sl.region.node.messages.packed(size)
+		m = sl.region.node.messages.packed(0)
 		buffer, m.Payload = m.Payload, nil
 	} else {
 		m = sl.region.node.messages.plain()
 	}
-	m.Kind, m.Shard, m.Entity, m.Value, m.Size = sl.region.name, sl.shard, entity, message, size+len(entity)+len(trace)
-	m.Trace = trace
+	m.Kind, m.Shard, m.Entity, m.Value, m.Trace = sl.region.name, sl.shard, entity, message, trace
 	return m, buffer
 }
 

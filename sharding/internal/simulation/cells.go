@@ -324,7 +324,7 @@ func (c *Cells) send(in Send) {
 		c.ledger.accept(in.ID, true)
 		return
 	}
-	m, _ := sl.Blank(in.Entity, in.ID, idBytes, nil)
+	m, _ := sl.Blank(in.Entity, in.ID, nil)
 	if a != nil {
 		m.Correlation, m.Deadline = a.Correlation, a.Deadline
 	}

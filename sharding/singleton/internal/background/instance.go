@@ -191,9 +191,6 @@ func (noticeCodec) Name() string { return "nothing" }
 // Check implements [sharding.Codec].
 func (noticeCodec) Check(any) error { return nil }
 
-// Size implements [sharding.Codec].
-func (noticeCodec) Size(any) int { return 0 }
-
 // Append implements [sharding.Codec].
 func (noticeCodec) Append(dst []byte, _ any) ([]byte, error) { return dst, nil }
 
