@@ -40,9 +40,22 @@ func joinGroup() harness.Group {
 			{Name: "last-move-after", Value: "settled", Unit: "s", Better: figure.Lower},
 			{Name: "active-twice", Value: "twice", Better: figure.Lower, Zero: true},
 			{Name: "active-twice-ever", Value: "overlapped", Better: figure.Lower, Zero: true},
+		}}, {Measure: changed(0, joins), Spec: harness.Spec{Entities: 1000, Nodes: 3, Senders: busyCallers}, Figures: []figure.Figure{
+			{Name: "busy-failed-asks", Value: "failed", Better: figure.Lower, Zero: true},
+			{Name: "busy-slowest-ask", Value: "slowest", Unit: "ms", Better: figure.Lower, Target: maxSlowest},
+			{Name: "busy-slowest-ask-before", Value: "slowest-idle", Unit: "ms", Better: figure.Lower},
+			{Name: "busy-ask-p99", Value: "p99", Unit: "ms", Better: figure.Lower},
+			{Name: "busy-ask-p99-before", Value: "p99-idle", Unit: "ms", Better: figure.Lower},
+			{Name: "busy-moved", Value: "moved", Unit: "%", Better: figure.Higher, Target: 30},
+			{Name: "busy-active-twice-ever", Value: "overlapped", Better: figure.Lower, Zero: true},
 		}}},
 	}
 }
+
+const (
+	busyCallers = 8  // How many callers ask all entities in turn without a pause.
+	maxSlowest  = 30 // For how many milliseconds none of them may wait while a node joins.
+)
 
 // maxGap is for how many milliseconds no entity may be silent when its node has not failed: each is
 // asked every 100 ms.
@@ -132,6 +145,7 @@ func changed(more int, do change) harness.MeasureFunction {
 		out.Values["failed"], out.Values["survivors"], out.Values["victim"] = float64(failed), float64(survivors), float64(failed-survivors)
 		out.Values["gap-idle"], out.Values["gap"] = harness.Milliseconds(before.longest), harness.Milliseconds(after.longestOf(before.hosts, survives))
 		out.Values["p99-idle"], out.Values["p99"] = before.p99, f.watches.percentile(0.99)
+		out.Values["slowest-idle"], out.Values["slowest"] = before.slowest, f.watches.percentile(1)
 		if after.cause != nil {
 			remark(&out, "first failed ask: "+after.cause.Error())
 		}

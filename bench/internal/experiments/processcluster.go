@@ -66,7 +66,7 @@ func startProcessCluster(ctx context.Context, s harness.Spec, k *harness.Link, m
 	if err != nil {
 		return nil, err
 	}
-	f.watches = watchOver(ctx, region, s.Entities)
+	f.watches = watchOver(ctx, region, s.Entities, s.Senders)
 	_, err = f.watches.allSince(ctx, time.Now(), answerTimeout)
 	return f, err
 }
@@ -98,9 +98,9 @@ func (f *processCluster) end() {
 func (f *processCluster) baseline(ctx context.Context) (summary, error) {
 	f.watches.summary(true)
 	err := harness.Pause(ctx, baselineSteps*f.spec.Time)
-	p99 := f.watches.percentile(0.99)
+	p99, slowest := f.watches.percentile(0.99), f.watches.percentile(1)
 	before := f.watches.summary(true)
-	before.p99 = p99
+	before.p99, before.slowest = p99, slowest
 	return before, err
 }
 

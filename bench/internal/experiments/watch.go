@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/sharding"
 )
 
-// Every entity has a watch that asks it at a fixed interval ([watches.askOn]) and notes
-// the answers ([watch.note]). A [summary] adds the watches up.
+// Every entity has a watch that notes its answers ([watch.note]). It asks it at a fixed interval, or a few
+// callers ask all entities in turn, without a pause ([watches.askOn]). A [summary] adds the watches up.
 
 const (
 	// watchEvery is how often each entity is asked, and so the resolution of a gap.
@@ -27,6 +27,8 @@ const (
 
 // watch asks one entity again and again and notes how it answers.
 type watch struct {
+	name     string // Of the entity.
+	seq      uint64 // Of the last question; whoever asks owns it.
 	mu       sync.Mutex
 	host     string        // The node that answered last.
 	answered time.Time     // When it answered.
@@ -35,7 +37,6 @@ type watch struct {
 	failed   int           // Questions that failed since the last reset.
 	cause    error         // The first error since the last reset.
 	took     []float32     // How long each answer took since the last reset, in milliseconds.
-	seq      uint64
 }
 
 // watches are the watches of many entities.
@@ -46,19 +47,33 @@ type watches struct {
 	cancel context.CancelFunc
 }
 
-// watchOver starts the watches. They must be stopped.
-func watchOver(ctx context.Context, region *sharding.Region[*harness.Message], entities int) *watches {
+// watchOver starts the watches: each asks its entity at an interval, or so many callers ask all entities in turn
+// without a pause, each of them its own. They must be stopped.
+func watchOver(ctx context.Context, region *sharding.Region[*harness.Message], entities, callers int) *watches {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watches{region: region, cancel: cancel}
-	for i := range entities {
-		one := new(watch)
-		w.each = append(w.each, one)
+	w := &watches{region: region, cancel: cancel, each: make([]*watch, entities)}
+	for i := range w.each {
+		w.each[i] = &watch{name: entityName(i)}
+	}
+	// Those below are owned by the watches: they end with ctx, and stop waits for them.
+	for caller := range callers {
+		w.asking.Go(func() {
+			for ctx.Err() == nil {
+				for i := caller; i < entities; i += callers {
+					w.ask(ctx, w.each[i])
+				}
+			}
+		})
+	}
+	if callers > 0 {
+		return w
+	}
+	for i, one := range w.each {
 		// Spread over the interval, so that the load is even.
 		after := watchEvery * time.Duration(i) / time.Duration(entities)
-		// Owned by the watches: ends with ctx; stop waits for it.
 		w.asking.Go(func() {
 			if harness.Pause(ctx, after) == nil {
-				w.askOn(ctx, one, entityName(i))
+				w.askOn(ctx, one)
 			}
 		})
 	}
@@ -71,27 +86,31 @@ func (w *watches) stop() {
 	w.asking.Wait()
 }
 
-// askOn asks one entity until ctx ends.
-func (w *watches) askOn(ctx context.Context, one *watch, name string) {
+// askOn asks one entity at the interval until ctx ends.
+func (w *watches) askOn(ctx context.Context, one *watch) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		one.seq++
-		began := time.Now()
-		limited, cancel := context.WithTimeout(ctx, watchTimeout)
-		answer, err := sharding.Ask[*harness.Message](limited, w.region, name, &harness.Message{Seq: one.seq, Ask: true})
-		cancel()
-		if err == nil && answer.Seq != one.seq {
-			err = fmt.Errorf("the answer is to question %d, want %d", answer.Seq, one.seq)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		one.note(began, answer, err)
+		w.ask(ctx, one)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// ask asks one entity once, and notes the outcome unless ctx has ended. One goroutine asks it at a time.
+func (w *watches) ask(ctx context.Context, one *watch) {
+	one.seq++
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, watchTimeout)
+	defer cancel()
+	answer, err := sharding.Ask[*harness.Message](limited, w.region, one.name, &harness.Message{Seq: one.seq, Ask: true})
+	if err == nil && answer.Seq != one.seq {
+		err = fmt.Errorf("the answer is to question %d, want %d", answer.Seq, one.seq)
+	}
+	if ctx.Err() == nil {
+		one.note(began, answer, err)
 	}
 }
 
@@ -121,6 +140,7 @@ type summary struct {
 	failed  []int           // By entity.
 	cause   error
 	p99     float64   // In milliseconds; of a baseline alone.
+	slowest float64   // The same.
 	oldest  time.Time // When the last answered question was asked, the earliest of all; zero while an entity has answered none.
 }
 
