@@ -17,6 +17,7 @@ GO        ?= go
 SEED      ?= 1
 BENCHTIME ?= 0.5s
 BENCH     ?=
+REF       ?=
 RUNS      ?= 3
 SEEDS     ?= 1000
 FIRST_SEED ?= 1
@@ -217,6 +218,19 @@ bench: needs ## the figures of docs/performance.md beside their floors: BENCH="l
 	@mkdir -p bin
 	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
 	@bin/bench -runs $(RUNS) $(BENCH)
+
+# The other build is made from a work tree of its own, which goes away with it, and kept by its commit.
+.PHONY: bench-against
+bench-against: needs ## the same beside the build of REF=, in turns, with a verdict a figure: RUNS=5 tells more
+	@test -n "$(REF)" || { echo 'say which build to compare with, such as REF=HEAD~1'; exit 2; }
+	@mkdir -p bin $(TMP)
+	@ref=$$(git rev-parse --short '$(REF)^{commit}')
+	@tree=$(TMP)/against-$$ref
+	@trap 'git worktree remove --force $$tree' EXIT
+	@git worktree add --quiet --detach $$tree $$ref
+	@$(GO) -C $$tree build -trimpath -o $(CURDIR)/bin/bench-$$ref ./bench/cmd/bench
+	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
+	@bin/bench -runs $(RUNS) -against bin/bench-$$ref $(BENCH)
 
 .PHONY: microbench
 microbench: needs ## every Go benchmark for BENCHTIME (0.5s)

@@ -9,6 +9,9 @@ import (
 	"slices"
 )
 
+// A record sums up the runs of a figure ([newRecord]) and says whether it has met its target ([Record.aim]). Summarize
+// makes those of a group, each beside its floors ([Record.beside]), and Lines writes them.
+
 // Record is one line of the result: a figure over all its runs.
 type Record struct {
 	Name   string             `json:"name"`  // Name of group and figure.
@@ -20,6 +23,7 @@ type Record struct {
 	Better string             `json:"better"`
 	Values []float64          `json:"values"`                  // In the order of the runs.
 	CPU    float64            `json:"cpu_us_per_op,omitempty"` // Median of the processor time, of all processes together.
+	CPUs   []float64          `json:"cpu_values,omitempty"`    // In the order of the runs; without values where none was measured.
 	Stall  float64            `json:"stall_ms,omitempty"`      // Longest time without an arrival, of all runs.
 	Floor  string             `json:"floor,omitempty"`
 	Ratio  float64            `json:"ratio,omitempty"`  // Ratio of the value to that of the first floor.
@@ -40,6 +44,8 @@ type Record struct {
 	Duplicated uint64   `json:"duplicated"`
 	Notes      []string `json:"notes,omitempty"`
 
+	Against *Comparison `json:"against,omitempty"` // What the figure is beside that of another build; nil without one.
+
 	again bool // Another record of the same experiment goes before: the processor time is that one's.
 }
 
@@ -49,10 +55,9 @@ func (r Record) Correct() bool { return r.Lost == 0 && r.OutOfOrder == 0 && r.Du
 // newRecord sums up the runs of a figure.
 func newRecord(groupName string, f Figure, outcomes []Outcome) Record {
 	r := Record{Name: groupName + "/" + f.Name, Unit: f.Unit, Better: f.Better, Runs: len(outcomes)}
-	var cpu []float64
 	for _, o := range outcomes {
 		r.Values = append(r.Values, Round(o.Values[f.Value]))
-		cpu = append(cpu, o.CPU)
+		r.CPUs = append(r.CPUs, o.CPU)
 		r.Stall = max(r.Stall, Round(o.Values["stall"]))
 		r.Lost += o.Lost
 		r.OutOfOrder += o.OutOfOrder
@@ -62,7 +67,9 @@ func newRecord(groupName string, f Figure, outcomes []Outcome) Record {
 		}
 	}
 	r.Value, r.Min, r.Max = Round(Median(r.Values)), slices.Min(r.Values), slices.Max(r.Values)
-	r.CPU = Round(Median(cpu))
+	if r.CPU = Round(Median(r.CPUs)); r.CPU == 0 {
+		r.CPUs = nil // None was measured.
+	}
 	if f.Target > 0 || f.Zero {
 		r.aim(f, f.Target)
 	}

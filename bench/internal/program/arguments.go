@@ -22,6 +22,7 @@ type options struct {
 	time     time.Duration
 	entities int
 	profile  string
+	against  string
 	list     bool
 }
 
@@ -40,6 +41,7 @@ examples:
   bench remote                   one group
   bench -runs 5 -time 5s local   more runs, longer ones
   bench -cpuprofile /tmp/p ask   also a profile of each process, for pprof
+  bench -runs 5 -against old ask beside another build of this program, in turns
   bench local 2>/dev/null | jq -r '[.name,.value,.ratio] | @tsv'
 
 groups:
@@ -54,6 +56,7 @@ func parse(groups []harness.Group, args []string, stderr io.Writer) (options, er
 	flags.DurationVar(&o.time, "time", 2*time.Second, "how `long` a rate is measured in each run, 10ms to 1h")
 	flags.IntVar(&o.entities, "entities", 0, "use at most so `many` entities; 0: as each group says")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a profile of each process into this `directory`")
+	flags.StringVar(&o.against, "against", "", "take turns with another build of this `program`, and compare")
 	flags.BoolVar(&o.list, "list", false, "list the groups and their figures")
 	flags.Usage = func() {
 		var optional []string

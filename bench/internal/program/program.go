@@ -122,7 +122,10 @@ func (p Program) run(ctx context.Context, l harness.Launcher, args []string, std
 			return err
 		}
 	}
-	r := runner{Launcher: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: figure.NewProgress(stderr)}
+	r := runner{this: l, runs: o.runs, time: o.time, entities: o.entities, profile: o.profile, progress: figure.NewProgress(stderr)}
+	if o.against != "" {
+		r.other = &harness.Launcher{Program: o.against, Args: l.Args}
+	}
 	var all []figure.Record
 	for _, g := range o.groups {
 		if why := g.Lacks(); why != "" {
@@ -143,6 +146,9 @@ func (p Program) run(ctx context.Context, l harness.Launcher, args []string, std
 	if len(all) > 0 {
 		fmt.Fprintf(stderr, "\n%s, %s/%s, %d processors, %d runs of %v\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.runs, o.time)
 		figure.Table(stderr, all)
+		if r.other != nil {
+			figure.BesideTable(stderr, all)
+		}
 	}
 	if slices.ContainsFunc(all, func(r figure.Record) bool { return !r.Correct() }) {
 		err = errors.Join(err, errWrong)

@@ -82,7 +82,7 @@ func TestWrongArgumentsExitWithTwo(t *testing.T) {
 func TestAFailureSaysWhy(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	_, err = runner{Launcher: harness.Launcher{Program: program}, time: time.Millisecond}.once(t.Context(), harness.Spec{Role: "nothing"})
+	_, err = runner{time: time.Millisecond}.once(t.Context(), harness.Launcher{Program: program}, harness.Spec{Role: "nothing"})
 	require.ErrorContains(t, err, `role "nothing" is not known`)
 }
 
@@ -90,7 +90,7 @@ func TestAFailureSaysWhy(t *testing.T) {
 func TestOneFailureLeavesTheOthers(t *testing.T) {
 	program, err := os.Executable()
 	require.NoError(t, err)
-	r := runner{Launcher: harness.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
+	r := runner{this: harness.Launcher{Program: program}, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
 	g := floors().Groups[0]
 	g.Experiments = append([]harness.Experiment{harness.Single(nil, harness.Spec{}, figure.Figure{Name: "floor"}).AsFloor()}, g.Experiments...)
 	records, err := r.run(t.Context(), g)
@@ -98,4 +98,25 @@ func TestOneFailureLeavesTheOthers(t *testing.T) {
 	require.Len(t, records, 1)
 	require.Equal(t, "local/figure", records[0].Name)
 	require.Equal(t, 2, records[0].Runs)
+}
+
+// Another build takes turns, and each figure that it has is compared.
+func TestAnotherBuildTakesTurns(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	this := harness.Launcher{Program: program}
+	r := runner{this: this, other: &this, runs: 2, time: 10 * time.Millisecond, progress: figure.NewProgress(io.Discard)}
+	records, err := r.run(t.Context(), floors().Groups[0])
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	require.NotNil(t, records[0].Against)
+	require.NotZero(t, records[0].Against.Other)
+	require.NotEmpty(t, records[0].Against.CPUVerdict)
+
+	r.other = &harness.Launcher{Program: "no-such-program"}
+	records, err = r.run(t.Context(), floors().Groups[0])
+	require.NoError(t, err, "only this build must have the figure")
+	require.Nil(t, records[0].Against)
+	require.Len(t, records[0].Notes, 1)
+	require.Contains(t, records[0].Notes[0], "other build: local/figure: ")
 }
