@@ -276,16 +276,3 @@ func TestAMessageOfAnotherTypeIsAnError(t *testing.T) {
 	require.ErrorContains(t, b.receive(nil, double{}, wrapperspb.String("x")), "message is a *wrapperspb.StringValue, want *wrapperspb.Int64Value")
 	require.IsType(t, new(wrapperspb.Int64Value), b.blank())
 }
-
-// A local ask allocates little: no timer, no map, no encoding.
-func TestLocalMessagesAllocateLittle(t *testing.T) {
-	lone(t, func(t *testing.T, _ *System, r *Region[*wrapperspb.Int64Value], _ *bytes.Buffer) {
-		message, ctx := wrapperspb.Int64(1), t.Context()
-		allocs := testing.AllocsPerRun(1000, func() {
-			if _, err := Ask[*wrapperspb.Int64Value](ctx, r, "a", message); err != nil {
-				t.Error(err)
-			}
-		})
-		require.LessOrEqual(t, allocs, 12.0)
-	})
-}
