@@ -17,7 +17,7 @@ func Groups() []harness.Group {
 		activationGroup(), idleGroup(), rememberedGroup(), remindersGroup(),
 		joinGroup(), rebalanceGroup(), rollingGroup(), killGroup(),
 		statesGroup(), telemetryGroup(), pluginsGroup(), dataGroup(), managementGroup(),
-		runningGroup(), bootGroup(), bootstrapGroup(), simulatedGroup(),
+		runningGroup(), quietGroup(), bootGroup(), bootstrapGroup(), simulatedGroup(),
 	}
 }
 

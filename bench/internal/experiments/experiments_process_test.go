@@ -76,6 +76,17 @@ func TestData(t *testing.T) {
 	require.True(t, *found["standings-lost"].Met)
 }
 
+// Processes that do nothing use a little of everything.
+func TestQuiet(t *testing.T) {
+	t.Parallel() // It waits most of its time.
+	g := quietGroup()
+	g.Experiments[0].Spec.Nodes = 2
+	found, _ := run(t, g, "0")
+	for name, r := range found {
+		require.Positive(t, r.Value, name)
+	}
+}
+
 // The experiments of the group local, each in one process, give records that are correct.
 func TestLocal(t *testing.T) {
 	t.Parallel() // It waits most of its time.

@@ -150,6 +150,7 @@ func serveMember(ctx context.Context, s harness.Spec, k *harness.Link) error {
 		return err
 	}
 	return k.Host(n.Self().Address.String(), harness.Answers{
+		requestUsage:  func() (any, error) { return harness.UsageNow() },
 		requestHosted: func() (any, error) { return n.Sharding().Kinds()[0].Hosted, nil },
 		requestStays:  func() (any, error) { return lives.report(), nil },
 		requestLeave: func() (any, error) {
