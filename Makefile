@@ -232,6 +232,16 @@ bench-against: needs ## the same beside the build of REF=, in turns, with a verd
 	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
 	@bin/bench -runs $(RUNS) -against bin/bench-$$ref $(BENCH)
 
+# The page names one commit, so everything is committed before. The lines are kept beside it.
+.PHONY: bench-page
+bench-page: needs ## measure all groups, or BENCH=, and renew the table of docs/performance.md
+	@test -z "$$(git status --porcelain -uno)" || { echo 'commit first: the page names the commit that was measured'; exit 2; }
+	@mkdir -p bin $(TMP)
+	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
+	@bin/bench -runs $(RUNS) $(or $(BENCH),all) >$(TMP)/lines.jsonl
+	@mv $(TMP)/lines.jsonl docs/performance.jsonl
+	@bin/bench -page docs/performance.md -from "$$(date -u +%F), commit $$(git rev-parse --short HEAD), $(RUNS) runs, $$(go env GOVERSION) on $$(nproc) processors." <docs/performance.jsonl
+
 .PHONY: microbench
 microbench: needs ## every Go benchmark for BENCHTIME (0.5s)
 	@$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) work

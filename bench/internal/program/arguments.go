@@ -23,6 +23,8 @@ type options struct {
 	entities int
 	profile  string
 	against  string
+	page     string
+	from     string
 	list     bool
 }
 
@@ -38,10 +40,12 @@ was lost, doubled or came out of order.
 
 examples:
   bench                          everything but the slow groups
+  bench all                      the slow ones too
   bench remote                   one group
   bench -runs 5 -time 5s local   more runs, longer ones
   bench -cpuprofile /tmp/p ask   also a profile of each process, for pprof
   bench -runs 5 -against old ask beside another build of this program, in turns
+  bench -page performance.md -from "1 May, commit 1234567" <lines.jsonl
   bench local 2>/dev/null | jq -r '[.name,.value,.ratio] | @tsv'
 
 groups:
@@ -57,6 +61,8 @@ func parse(groups []harness.Group, args []string, stderr io.Writer) (options, er
 	flags.IntVar(&o.entities, "entities", 0, "use at most so `many` entities; 0: as each group says")
 	flags.StringVar(&o.profile, "cpuprofile", "", "write a profile of each process into this `directory`")
 	flags.StringVar(&o.against, "against", "", "take turns with another build of this `program`, and compare")
+	flags.StringVar(&o.page, "page", "", "put the lines of the standard input into the table of a `page`")
+	flags.StringVar(&o.from, "from", "", "with -page: `when` and where it was measured, for the page")
 	flags.BoolVar(&o.list, "list", false, "list the groups and their figures")
 	flags.Usage = func() {
 		var optional []string
@@ -92,11 +98,17 @@ func parse(groups []harness.Group, args []string, stderr io.Writer) (options, er
 	return o, err
 }
 
+// everything names all groups.
+const everything = "all"
+
 // choose returns the groups of the given names, in the order of the plan.
 func choose(groups []harness.Group, names []string) (chosen []harness.Group, err error) {
 	var known []string
 	for _, g := range groups {
 		known = append(known, g.Name)
+	}
+	if slices.Equal(names, []string{everything}) {
+		return groups, nil
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {

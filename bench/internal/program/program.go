@@ -51,7 +51,7 @@ func (p Program) Main(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	if len(args) == 2 && args[0] == harness.RoleFlag {
 		err = p.child(ctx, l, args[1], stdin, stdout)
 	} else {
-		err = p.run(ctx, l, args, stdout, stderr)
+		err = p.run(ctx, l, args, stdin, stdout, stderr)
 	}
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -109,13 +109,16 @@ var (
 )
 
 // run runs the measurements of the command line.
-func (p Program) run(ctx context.Context, l harness.Launcher, args []string, stdout, stderr io.Writer) error {
+func (p Program) run(ctx context.Context, l harness.Launcher, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	o, err := parse(p.Groups, args, stderr)
 	if err != nil {
 		return err
 	}
-	if o.list {
+	switch {
+	case o.list:
 		return list(stdout, o.groups)
+	case o.page != "":
+		return renew(o.page, o.from, stdin)
 	}
 	if o.profile != "" {
 		if err := os.MkdirAll(o.profile, 0o755); err != nil {
@@ -154,6 +157,22 @@ func (p Program) run(ctx context.Context, l harness.Launcher, args []string, std
 		err = errors.Join(err, errWrong)
 	}
 	return err
+}
+
+// renew puts the lines of an earlier run into the table of a page.
+func renew(page, from string, lines io.Reader) error {
+	records, err := figure.ReadLines(lines)
+	if err != nil {
+		return fmt.Errorf("the standard input: %w", err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	if text, err = figure.OnPage(text, from, records); err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, text, 0o644)
 }
 
 // list writes the groups and their figures.

@@ -53,6 +53,9 @@ func TestArguments(t *testing.T) {
 	require.Equal(t, 100*time.Millisecond, o.time)
 	require.Equal(t, "local", o.groups[0].Name, "in the order of the plan")
 	require.Equal(t, "remote", o.groups[1].Name)
+	o, err = parse(groups, []string{"all"}, io.Discard)
+	require.NoError(t, err)
+	require.Len(t, o.groups, 3)
 	for _, wrong := range [][]string{{"-runs", "0"}, {"-runs", "many"}, {"-time", "1ns"}, {"-entities", "-1"}, {"nothing"}, {"-x"}} {
 		_, err := parse(groups, wrong, io.Discard)
 		require.ErrorIs(t, err, errUsage, "%v", wrong)
