@@ -9,6 +9,8 @@ import (
 	"slices"
 )
 
+// A record is made of the runs of a figure ([newRecord]), and compared with its target and its floors ([Summarize]).
+
 // Record is one line of the result: a figure over all its runs.
 type Record struct {
 	Name   string             `json:"name"`  // Name of group and figure.
@@ -38,6 +40,7 @@ type Record struct {
 	Lost       uint64   `json:"lost"` // Sum over all runs, as the two below.
 	OutOfOrder uint64   `json:"out_of_order"`
 	Duplicated uint64   `json:"duplicated"`
+	Peer       bool     `json:"peer,omitempty"` // Of another product: messages that were lost are counted, and no failure.
 	Notes      []string `json:"notes,omitempty"`
 
 	again bool // Another record of the same experiment goes before: the processor time is that one's.
@@ -100,6 +103,7 @@ func Summarize(group string, experiments []Runs) []Record {
 			if n > 0 {
 				r.Notes, r.again = nil, true // Notes are about the experiment, and printed once.
 			}
+			r.Peer = e.Peer
 			if e.Floor {
 				stable := Steady(r.Values)
 				r.Stable = &stable

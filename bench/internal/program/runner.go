@@ -34,7 +34,7 @@ func (r runner) run(ctx context.Context, g harness.Group) ([]figure.Record, erro
 	runs := make([]figure.Runs, len(g.Experiments))
 	failed := make([]error, len(g.Experiments))
 	for i, e := range g.Experiments {
-		runs[i] = figure.Runs{Figures: e.Figures, Floor: e.Floor}
+		runs[i] = figure.Runs{Figures: e.Figures, Floor: e.Floor, Peer: e.Peer}
 	}
 	for n := range r.runs {
 		for i, e := range g.Experiments {
