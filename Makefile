@@ -40,9 +40,9 @@ $(error there is no module "$(MODULE)"; the modules are: $(MODULES:./%=%))
 endif
 endif
 
-# Modules of tests that need what no module of the workspace should have in its build
+# Modules of tests and of measurements that need what no module of the workspace should have in its build
 # list, which is one for all.
-APART = internal/etcdtest internal/deploytest
+APART = internal/etcdtest internal/deploytest bench/peers
 
 COMMA := ,
 step = @printf '== %s\n' '$(1)'
@@ -217,6 +217,12 @@ bench: needs ## the figures of docs/performance.md beside their floors: BENCH="l
 	@mkdir -p bin
 	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
 	@bin/bench -runs $(RUNS) $(BENCH)
+
+.PHONY: bench-peers
+bench-peers: needs ## other libraries measured beside ours, with the same harness: BENCH="local ask", RUNS=3
+	@mkdir -p bin
+	@GOWORK=off $(GO) -C bench/peers build -trimpath -o $(CURDIR)/bin/ ./cmd/peers
+	@bin/peers -runs $(RUNS) $(BENCH)
 
 .PHONY: microbench
 microbench: needs ## every Go benchmark for BENCHTIME (0.5s)
