@@ -22,9 +22,11 @@ type Nodes struct {
 // KnownWithin is how long nodes may take to know each other.
 const KnownWithin = time.Minute
 
+// Times of a quiet cluster, in measuring times. With 2 s, which is the default, they are one minute and half a minute:
+// each node of memberlist exchanges all that it knows with another every 30 s, for the first time within the minute.
 const (
-	rest     = 5 * time.Second // Between the moment when all nodes know each other and the measurement.
-	quietFor = 10              // How long is measured, in measuring times: what is seldom has its part then.
+	restFor  = 30 // Between the moment when all nodes know each other and the measurement.
+	quietFor = 15 // The measurement.
 )
 
 // Quiet measures what a node costs in a cluster that nobody uses. Start returns when all nodes know each other; what it
@@ -39,7 +41,7 @@ func Quiet(start func(context.Context, harness.Spec) (Nodes, error)) harness.Mea
 		if err != nil {
 			return out, err
 		}
-		if err := harness.Pause(ctx, rest); err != nil {
+		if err := harness.Pause(ctx, restFor*s.Time); err != nil {
 			return out, err
 		}
 		before, err := nodes.Sent()

@@ -147,7 +147,7 @@ func quietGroup() harness.Group {
 		return harness.Experiment{Measure: measure, Spec: harness.Spec{Nodes: 10}, Figures: figures}
 	}
 	return harness.Group{
-		Name: "quiet", About: "what each of 10 nodes costs in a cluster that nobody uses",
+		Name: "quiet", About: "what each of 10 nodes costs in a cluster that nobody uses", Optional: true,
 		Experiments: []harness.Experiment{
 			nodes("memberlist-", actors.Quiet(memberlist.Members), "").AsPeer(),
 			nodes("quorate-", actors.Quiet(quorate.Members), "memberlist-"),

@@ -50,5 +50,5 @@ func TestTheProgramKnowsAllGroups(t *testing.T) {
 	for _, g := range Groups() {
 		require.Contains(t, help.String(), "  "+g.Name+" ")
 	}
-	require.Contains(t, help.String(), "Without a group all are measured.\n")
+	require.Contains(t, help.String(), "Without a group all are measured but these, which take long:\nquiet.\n")
 }
