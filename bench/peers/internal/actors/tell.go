@@ -34,17 +34,18 @@ func (l Library) tellAll(ctx context.Context, s harness.Spec, a Actors, at harne
 		return figure.Outcome{}, err
 	}
 	at = alone(harness.Without(uint64(s.Entities), at))
+	w := &window{most: Ahead * int64(s.Senders), every: every}
 	room := func(context.Context, int) error { return nil }
 	if l.Unbounded {
-		w := &window{most: Ahead * int64(s.Senders), every: every}
-		follow, end := context.WithCancel(ctx)
-		var following sync.WaitGroup
-		// Owned by this function, which ends it and waits for it.
-		following.Go(func() { w.follow(follow, at) })
-		defer following.Wait()
-		defer end()
 		room = w.room
 	}
+	follow, end := context.WithCancel(ctx)
+	var following sync.WaitGroup
+	// Owned by this function, which ends it and waits for it. It runs also where nobody is held back, so that all
+	// libraries bear what it costs to look.
+	following.Go(func() { w.follow(follow, at) })
+	defer following.Wait()
+	defer end()
 	return harness.Flood{
 		Senders: s.Senders, Time: s.Time, Mark: at,
 		Send: func(ctx context.Context, sender uint32, stop *atomic.Bool) (uint64, error) {
