@@ -41,9 +41,9 @@ $(error there is no module "$(MODULE)"; the modules are: $(MODULES:./%=%))
 endif
 endif
 
-# Modules of tests that need what no module of the workspace should have in its build
+# Modules of tests and of measurements that need what no module of the workspace should have in its build
 # list, which is one for all.
-APART = internal/etcdtest internal/deploytest
+APART = internal/etcdtest internal/deploytest bench/peers
 
 COMMA := ,
 step = @printf '== %s\n' '$(1)'
@@ -241,6 +241,12 @@ bench-page: needs ## measure all groups, or BENCH=, and renew the table of docs/
 	@bin/bench -runs $(RUNS) $(or $(BENCH),all) >$(TMP)/lines.jsonl
 	@mv $(TMP)/lines.jsonl docs/performance.jsonl
 	@bin/bench -page docs/performance.md -from "$$(date -u +%F), commit $$(git rev-parse --short HEAD), $(RUNS) runs, $$(go env GOVERSION) on $$(nproc) processors." <docs/performance.jsonl
+
+.PHONY: bench-peers
+bench-peers: needs ## other libraries measured beside ours, with the same harness: BENCH="local ask", RUNS=3
+	@mkdir -p bin
+	@GOWORK=off $(GO) -C bench/peers build -trimpath -o $(CURDIR)/bin/ ./cmd/peers
+	@bin/peers -runs $(RUNS) $(BENCH)
 
 .PHONY: microbench
 microbench: needs ## every Go benchmark for BENCHTIME (0.5s)

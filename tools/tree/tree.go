@@ -86,8 +86,8 @@ type Repository struct {
 }
 
 // Load reads the tree at root. Directories that begin with a dot or an
-// underscore, testdata, and modules below a directory named internal at the root
-// that go.work does not name (the pinned tools, which are not shipped) are left out.
+// underscore, testdata, modules below a directory named internal at the root
+// that go.work does not name (the pinned tools, which are not shipped), and [lanes.Apart] are left out.
 func Load(root string) (*Repository, error) {
 	r := &Repository{Root: root, Fset: token.NewFileSet(), Questions: questions(), Unmeasured: unmeasured(), Sequential: lanes.Sequential()}
 	data, err := os.ReadFile(filepath.Join(root, "go.work"))
@@ -105,7 +105,7 @@ func Load(root string) (*Repository, error) {
 		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(name, root), string(filepath.Separator)))
 		switch base := entry.Name(); {
 		case entry.IsDir() && rel != "" && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || base == "testdata" || base == "node_modules"),
-			entry.IsDir() && (rel == "bin" || path.Dir(rel) == "internal" && !r.uses(rel)):
+			entry.IsDir() && (rel == "bin" || path.Dir(rel) == "internal" && !r.uses(rel) || slices.Contains(lanes.Apart(), rel)):
 			return filepath.SkipDir
 		case base == "go.mod":
 			return r.addModule(rel)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/quorate/quorate/bench/internal/figure"
+	"github.com/quorate/quorate/bench/internal/harness"
 	"github.com/quorate/quorate/bench/internal/program"
 )
 
@@ -20,23 +20,9 @@ func whole() program.Program {
 	return program.Program{Groups: Groups(), Servers: Servers(), Plugins: Plugins()}
 }
 
-// Every floor that a figure names is measured before it in the same group, the names in a
-// group are unique, and a process can play the role of each experiment.
+// Names are unique, floors are measured before what stands on them, and there is something that measures.
 func TestThePlanIsWhole(t *testing.T) {
-	for _, g := range Groups() {
-		names := make(map[string]bool)
-		for _, e := range g.Experiments {
-			require.NotNil(t, e.Measure, g.Role(e))
-			for _, f := range e.Figures {
-				require.False(t, names[f.Name], "%s twice in %s", f.Name, g.Name)
-				names[f.Name] = true
-				require.Contains(t, []string{figure.Higher, figure.Lower}, f.Better)
-				for _, floor := range f.Floors {
-					require.True(t, names[floor], "%s stands on %s, which is not measured before it", f.Name, floor)
-				}
-			}
-		}
-	}
+	require.NoError(t, harness.Whole(Groups()))
 }
 
 // The help of the program has a line for each group, and all are known by their names.

@@ -45,5 +45,6 @@ func (o Outcome) Correct() bool { return o.Lost == 0 && o.OutOfOrder == 0 && o.D
 type Runs struct {
 	Figures  []Figure
 	Floor    bool // The experiment does not measure the product.
+	Peer     bool // The experiment measures another product, whose messages are its own matter.
 	Outcomes []Outcome
 }

@@ -42,6 +42,7 @@ type Record struct {
 	Lost       uint64   `json:"lost"` // Sum over all runs, as the two below.
 	OutOfOrder uint64   `json:"out_of_order"`
 	Duplicated uint64   `json:"duplicated"`
+	Peer       bool     `json:"peer,omitempty"` // Of another product: messages that were lost are counted, and no failure.
 	Notes      []string `json:"notes,omitempty"`
 
 	Against *Comparison `json:"against,omitempty"` // What the figure is beside that of another build; nil without one.
@@ -107,6 +108,7 @@ func Summarize(group string, experiments []Runs) []Record {
 			if n > 0 {
 				r.Notes, r.again = nil, true // Notes are about the experiment, and printed once.
 			}
+			r.Peer = e.Peer
 			if e.Floor {
 				stable := Steady(r.Values)
 				r.Stable = &stable

@@ -58,6 +58,33 @@ func TestRecords(t *testing.T) {
 	}
 }
 
+// The ratio to each other product is shown, and what such a product has lost is told.
+func TestPeersAreComparedWithEach(t *testing.T) {
+	one := func(rate float64, lost uint64) []Outcome {
+		return []Outcome{{Values: map[string]float64{"rate": rate}, Lost: lost}}
+	}
+	records := Summarize("g", []Runs{
+		{Figures: []Figure{rated("floor", 0)}, Floor: true, Outcomes: one(100, 0)},
+		{Figures: []Figure{rated("peer", 0, "floor")}, Floor: true, Peer: true, Outcomes: one(10, 7)},
+		{Figures: []Figure{rated("figure", 0, "floor", "peer")}, Outcomes: one(50, 0)},
+	})
+	require.True(t, records[1].Peer)
+	require.False(t, records[2].Peer)
+	var table bytes.Buffer
+	Table(&table, records)
+	_, below, found := strings.Cut(table.String(), "beside")
+	require.True(t, found)
+	require.Regexp(t, `g/figure +g/peer +5\n`, below)
+	require.NotContains(t, below, "g/floor ")
+	require.Contains(t, below, "7 lost")
+	for line := range strings.Lines(below) {
+		require.LessOrEqual(t, len(strings.TrimSpace(line)), 80, "%s", line)
+	}
+	table.Reset()
+	Table(&table, records[:1])
+	require.NotContains(t, table.String(), "beside")
+}
+
 // The processor time of an operation has a target of its own, and is shown once for an
 // experiment that has several figures.
 func TestTheProcessorTimeHasATarget(t *testing.T) {

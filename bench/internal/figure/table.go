@@ -32,6 +32,7 @@ func Table(w io.Writer, records []Record) {
 		}
 		fmt.Fprintf(w, layout, name, short(r.Value), short(r.Min), short(r.Max), ratio, target, mark)
 	}
+	peerTable(w, records)
 	cpuTable(w, records)
 	fmt.Fprintln(w, "\n+ target met   * target missed   ~ floor moved by over 20 %   ! messages wrong")
 	for _, r := range records {
@@ -40,6 +41,25 @@ func Table(w io.Writer, records []Record) {
 		}
 		if !r.Correct() {
 			fmt.Fprintf(w, "%s: %d lost, %d out of order, %d duplicated\n", r.Name, r.Lost, r.OutOfOrder, r.Duplicated)
+		}
+	}
+}
+
+// peerTable writes the ratios of figures to those of other products.
+func peerTable(w io.Writer, records []Record) {
+	const layout = "%-34s %-38s %6s\n"
+	headed := false
+	for _, r := range records {
+		for _, of := range records {
+			ratio, compared := r.Ratios[of.Name]
+			if !compared || !of.Peer {
+				continue
+			}
+			if !headed {
+				fmt.Fprintf(w, "\n"+layout, "figure", "beside", "ratio")
+				headed = true
+			}
+			fmt.Fprintf(w, layout, r.Name, of.Name, short(ratio))
 		}
 	}
 }

@@ -38,6 +38,7 @@ type Experiment struct {
 	Measure MeasureFunction
 	Spec    Spec
 	Floor   bool // The experiment does not measure the product.
+	Peer    bool // The experiment measures another product, which may lose messages: they are counted, and are no failure.
 	Once    bool // The experiment gives the same in each run: it is a function of a seed.
 	Figures []figure.Figure
 }
@@ -82,6 +83,12 @@ func (e Experiment) Aim(targets ...float64) Experiment {
 // AsFloor marks an experiment as a floor.
 func (e Experiment) AsFloor() Experiment {
 	e.Floor = true
+	return e
+}
+
+// AsPeer marks an experiment as one of another product, to compare with as with a floor.
+func (e Experiment) AsPeer() Experiment {
+	e.Floor, e.Peer = true, true
 	return e
 }
 

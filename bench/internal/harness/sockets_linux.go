@@ -5,9 +5,11 @@ package harness
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,9 +67,29 @@ const stateListen = 10
 
 // sentBy returns what one socket has sent, if it is a connection of TCP.
 func sentBy(fd int) (Traffic, bool) {
+	sent, _, ok := exchangedBy(fd)
+	return sent, ok
+}
+
+// Exchanged returns what a connection of TCP has sent and received so far. Of a connection that is closed soon it is
+// the last word but for the packets that close it.
+func Exchanged(conn net.Conn) (sent, received Traffic, ok bool) {
+	socket, is := conn.(syscall.Conn)
+	if !is {
+		return sent, received, false
+	}
+	raw, err := socket.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { sent, received, ok = exchangedBy(int(fd)) })
+	}
+	return sent, received, ok && err == nil
+}
+
+// exchangedBy returns what one socket has sent and received, if it is a connection of TCP.
+func exchangedBy(fd int) (sent, received Traffic, ok bool) {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil || info.State == stateListen {
-		return Traffic{}, false
+		return sent, received, false
 	}
 	header := uint64(headerIPv4)
 	if domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain == unix.AF_INET6 {
@@ -77,6 +99,8 @@ func sentBy(fd int) (Traffic, bool) {
 	if info.Options&optionStamps != 0 {
 		header += optionsStamp
 	}
-	packets := uint64(info.Segs_out)
-	return Traffic{Bytes: info.Bytes_sent + packets*header, Payload: info.Bytes_sent, Packets: packets, Data: uint64(info.Data_segs_out)}, true
+	traffic := func(payload uint64, packets, data uint32) Traffic {
+		return Traffic{Bytes: payload + uint64(packets)*header, Payload: payload, Packets: uint64(packets), Data: uint64(data)}
+	}
+	return traffic(info.Bytes_sent, info.Segs_out, info.Data_segs_out), traffic(info.Bytes_received, info.Segs_in, info.Data_segs_in), true
 }

@@ -42,6 +42,20 @@ func TestPacketsAreCountedWithTheirHeaders(t *testing.T) {
 	header := (sent.Bytes - sent.Payload) / sent.Packets
 	require.Contains(t, []uint64{40, 52}, header)
 	require.Equal(t, sent.Payload+header*sent.Packets, sent.Bytes)
+	out, in, ok := Exchanged(dialled)
+	require.True(t, ok)
+	require.EqualValues(t, 100, out.Payload)
+	require.EqualValues(t, 100, in.Payload)
+	require.Equal(t, in.Payload+header*in.Packets, in.Bytes)
+}
+
+// A connection that is not of TCP has not exchanged anything that is known.
+func TestOtherConnectionsAreNotCounted(t *testing.T) {
+	one, other := net.Pipe()
+	defer func() { require.NoError(t, one.Close()) }()
+	defer func() { require.NoError(t, other.Close()) }()
+	_, _, ok := Exchanged(one)
+	require.False(t, ok)
 }
 
 // A connection that was closed takes nothing away from the others.

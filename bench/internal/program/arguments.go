@@ -31,12 +31,12 @@ type options struct {
 const usage = `usage: bench [flags] [group ...]
 
 Measures what a cluster does in a second beside what the machine could do at
-most. Without a group all are measured but these, which take long:
-%s.
+most. Without a group all are measured%s.
 
 Standard output has one JSON object a line for each figure; progress and, in
 the end, a table are on standard error. The exit status is 1 when a message
-was lost, doubled or came out of order.
+was lost, doubled or came out of order, except by a product that is only
+measured to compare with.
 
 examples:
   bench                          everything but the slow groups
@@ -66,12 +66,16 @@ func parse(groups []harness.Group, args []string, stderr io.Writer) (options, er
 	flags.BoolVar(&o.list, "list", false, "list the groups and their figures")
 	flags.Usage = func() {
 		var optional []string
+		but := ""
 		for _, g := range groups {
 			if g.Optional {
 				optional = append(optional, g.Name)
 			}
 		}
-		fmt.Fprintf(stderr, usage, strings.Join(optional, ", "))
+		if len(optional) > 0 {
+			but = " but these, which take long:\n" + strings.Join(optional, ", ")
+		}
+		fmt.Fprintf(stderr, usage, but)
 		for _, g := range groups {
 			fmt.Fprintf(stderr, "  %-10s %s\n", g.Name, g.About)
 		}

@@ -5,6 +5,7 @@ package program
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"io"
 	"os"
@@ -31,10 +32,13 @@ func TestMain(m *testing.M) {
 
 func floors() Program {
 	passed := harness.Single(harness.Channel, harness.Spec{Size: 64, Senders: 1}, figure.Figure{Name: "figure", Floors: []string{"floor"}})
+	loses := harness.Single(func(context.Context, harness.Spec, *harness.Link) (figure.Outcome, error) {
+		return figure.Outcome{Values: map[string]float64{"rate": 1}, Lost: 7}, nil
+	}, harness.Spec{}, figure.Figure{Name: "loses"})
 	return Program{Groups: []harness.Group{
 		{Name: "local", About: "one process", Experiments: []harness.Experiment{passed}},
 		{Name: "remote", About: "two processes", Experiments: []harness.Experiment{passed}},
-		{Name: "slow", About: "not by itself", Optional: true},
+		{Name: "slow", About: "not by itself", Optional: true, Experiments: []harness.Experiment{loses}},
 	}}
 }
 
@@ -79,6 +83,26 @@ func TestWrongArgumentsExitWithTwo(t *testing.T) {
 	var listed bytes.Buffer
 	require.Equal(t, statusOK, floors().Main([]string{"-list", "local"}, nil, &listed, io.Discard))
 	require.Contains(t, listed.String(), "local/figure msg/s")
+}
+
+// A message that was lost is a failure, unless it was another product that has lost it.
+func TestLostMessagesExitWithOne(t *testing.T) {
+	measure := func(p Program) (status int, said string) {
+		var table bytes.Buffer
+		status = p.Main([]string{"-runs", "1", "-time", "10ms", "slow"}, nil, io.Discard, &table)
+		return status, table.String()
+	}
+	p := floors()
+	status, said := measure(p)
+	require.Equal(t, statusFailed, status)
+	require.Contains(t, said, "slow/loses: 7 lost")
+	require.Contains(t, said, errWrong.Error())
+	for i, e := range p.Groups[2].Experiments {
+		p.Groups[2].Experiments[i] = e.AsPeer()
+	}
+	status, said = measure(p)
+	require.Equal(t, statusOK, status)
+	require.Contains(t, said, "slow/loses: 7 lost")
 }
 
 // The output of a process that fails reaches its parent.

@@ -40,7 +40,7 @@ type build struct {
 func newBuild(l harness.Launcher, of string, g harness.Group) *build {
 	b := &build{Launcher: l, of: of, failed: make([]error, len(g.Experiments))}
 	for _, e := range g.Experiments {
-		b.runs = append(b.runs, figure.Runs{Figures: e.Figures, Floor: e.Floor})
+		b.runs = append(b.runs, figure.Runs{Figures: e.Figures, Floor: e.Floor, Peer: e.Peer})
 	}
 	return b
 }

@@ -196,10 +196,14 @@ func mutants(_ context.Context, w *Workspace, part int) []Step {
 func process(_ context.Context, w *Workspace, part int) []Step {
 	all, names := share(w.Tagged("process"), part, processParts), w.Names("process")
 	clusters := []string{"examples/...", "internal/acceptance/..."}
-	return []Step{
+	steps := []Step{
 		{Packages: without(all, clusters), Args: []string{"-tags=process", names, "-p=1", "-count=1", timeout}},
 		{Packages: only(all, clusters), Args: []string{"-tags=process", names, "-p=2", "-count=1", timeout}},
 	}
+	if part == processParts { // The libraries that are measured beside ours.
+		steps = append(steps, Step{Module: "bench/peers", Packages: []string{"..."}, Args: []string{"-tags=process", "-count=1", timeout}})
+	}
+	return steps
 }
 
 // fuzz fuzzes all targets for a moment, and one of each part for longer, in turns: some faults take that.

@@ -240,7 +240,7 @@ func TestNoPackageIsForgotten(t *testing.T) {
 	}
 	require.Empty(t, without(w.All(), run))
 	require.Empty(t, without(slices.Concat(gates(), Sequential()), w.All()))
-	for _, dir := range apart() {
+	for _, dir := range Apart() {
 		require.FileExists(t, filepath.Join(w.Root, dir, "go.mod"))
 	}
 	_, err = Find("nope")

@@ -39,9 +39,9 @@ type testFile struct {
 	reads      []string // paths that lead upwards, relative to dir
 }
 
-// apart are modules of tests that go.work does not name: each needs a server so heavy that it
-// would raise the versions of the whole build list.
-func apart() []string { return []string{"internal/etcdtest", "internal/deploytest"} }
+// Apart are modules that go.work does not name: each needs a server, or other libraries, so heavy that
+// it would raise the versions of the whole build list.
+func Apart() []string { return []string{"internal/etcdtest", "internal/deploytest", "bench/peers"} }
 
 // Open reads the workspace at root.
 func Open(root string) (*Workspace, error) {
@@ -69,7 +69,7 @@ func (w *Workspace) readModule(module string) error {
 		rel, _ := filepath.Rel(w.Root, name) // Both are absolute, or neither is.
 		rel = filepath.ToSlash(rel)
 		switch base := entry.Name(); {
-		case entry.IsDir() && rel != module && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || slices.Contains(w.Modules, rel)):
+		case entry.IsDir() && rel != module && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || slices.Contains(w.Modules, rel) || slices.Contains(Apart(), rel)):
 			return filepath.SkipDir
 		case !entry.IsDir() && strings.HasSuffix(base, "_test.go"):
 			return w.readFile(rel)

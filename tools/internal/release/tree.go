@@ -25,6 +25,7 @@ import (
 func Unreleased() map[string]string {
 	return map[string]string{
 		"bench":               "what measures this repository",
+		"bench/peers":         "what measures other libraries beside this repository",
 		"examples":            "programs to copy, read at the tag of what they use",
 		"examples/plugins":    "plugins to copy, read at the tag of what they use",
 		"internal/acceptance": "what kills, freezes and audits this repository's own programs",
