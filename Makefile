@@ -233,20 +233,31 @@ bench-against: needs ## the same beside the build of REF=, in turns, with a verd
 	@bin/bench -runs $(RUNS) -against bin/bench-$$ref $(BENCH)
 
 # The page names one commit, so everything is committed before. The lines are kept beside it.
-.PHONY: bench-page
-bench-page: needs ## measure all groups, or BENCH=, and renew the table of docs/performance.md
+define bench-page
 	@test -z "$$(git status --porcelain -uno)" || { echo 'commit first: the page names the commit that was measured'; exit 2; }
-	@mkdir -p bin $(TMP)
+	@mkdir -p $(TMP)
+	@$(1) -runs $(RUNS) $(or $(BENCH),all) >$(TMP)/lines.jsonl
+	@mv $(TMP)/lines.jsonl $(2)
+	@$(1) -page docs/performance.md -from "$$(date -u +%F), commit $$(git rev-parse --short HEAD), $(RUNS) runs, $$(go env GOVERSION) on $$(nproc) processors." <$(2)
+endef
+
+.PHONY: bench-page
+bench-page: needs ## measure all groups, or BENCH=, and renew their table in docs/performance.md
+	@mkdir -p bin
 	@$(GO) build -trimpath -o bin/ ./bench/cmd/bench
-	@bin/bench -runs $(RUNS) $(or $(BENCH),all) >$(TMP)/lines.jsonl
-	@mv $(TMP)/lines.jsonl docs/performance.jsonl
-	@bin/bench -page docs/performance.md -from "$$(date -u +%F), commit $$(git rev-parse --short HEAD), $(RUNS) runs, $$(go env GOVERSION) on $$(nproc) processors." <docs/performance.jsonl
+	$(call bench-page,bin/bench,docs/performance.jsonl)
 
 .PHONY: bench-peers
 bench-peers: needs ## other libraries measured beside ours, with the same harness: BENCH="local ask", RUNS=3
 	@mkdir -p bin
 	@GOWORK=off $(GO) -C bench/peers build -trimpath -o $(CURDIR)/bin/ ./cmd/peers
 	@bin/peers -runs $(RUNS) $(BENCH)
+
+.PHONY: bench-peers-page
+bench-peers-page: needs ## the same for the page, as bench-page
+	@mkdir -p bin
+	@GOWORK=off $(GO) -C bench/peers build -trimpath -o $(CURDIR)/bin/ ./cmd/peers
+	$(call bench-page,bin/peers,docs/performance-peers.jsonl)
 
 .PHONY: microbench
 microbench: needs ## every Go benchmark for BENCHTIME (0.5s)

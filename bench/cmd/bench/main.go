@@ -15,6 +15,6 @@ import (
 )
 
 func main() {
-	p := program.Program{Groups: experiments.Groups(), Servers: experiments.Servers(), Plugins: experiments.Plugins()}
+	p := program.Program{Name: "bench", Groups: experiments.Groups(), Servers: experiments.Servers(), Plugins: experiments.Plugins()}
 	os.Exit(p.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -71,24 +71,20 @@ func (r Record) besideAll() string {
 	return strings.Join(names, ", ")
 }
 
-// The marks of a page between which its table stands.
-const (
-	tableBegins = "<!-- the table begins -->\n"
-	tableEnds   = "<!-- the table ends -->\n"
-)
-
-// OnPage returns a page with the table of the records between its marks, below a line that says where they are from.
-func OnPage(page []byte, from string, records []Record) ([]byte, error) {
-	before, rest, begins := bytes.Cut(page, []byte(tableBegins))
-	_, after, ends := bytes.Cut(rest, []byte(tableEnds))
-	if !begins || !ends {
-		return nil, fmt.Errorf("the page does not have the lines %q and %q", strings.TrimSpace(tableBegins), strings.TrimSpace(tableEnds))
+// OnPage returns a page with the records as its table of a name, below a line that says where they are from. Two marks
+// say where a table stands on the page.
+func OnPage(page []byte, table, from string, records []Record) ([]byte, error) {
+	begins, ends := fmt.Sprintf("<!-- the table of %s begins -->\n", table), fmt.Sprintf("<!-- the table of %s ends -->\n", table)
+	before, rest, begun := bytes.Cut(page, []byte(begins))
+	_, after, ended := bytes.Cut(rest, []byte(ends))
+	if !begun || !ended {
+		return nil, fmt.Errorf("the page does not have the lines %q and %q", strings.TrimSpace(begins), strings.TrimSpace(ends))
 	}
 	var out bytes.Buffer
 	out.Write(before)
-	fmt.Fprintf(&out, "%s\n%s\n\n", tableBegins, from)
+	fmt.Fprintf(&out, "%s\n%s\n\n", begins, from)
 	Markdown(&out, records)
-	fmt.Fprintf(&out, "\n%s", tableEnds)
+	fmt.Fprintf(&out, "\n%s", ends)
 	out.Write(after)
 	return out.Bytes(), nil
 }

@@ -24,20 +24,20 @@ func TestTheTableOfAPage(t *testing.T) {
 	require.NoError(t, Lines(&lines, records))
 	read, err := ReadLines(&lines)
 	require.NoError(t, err)
-	page, err := OnPage([]byte("before\n"+tableBegins+"old\n"+tableEnds+"after\n"), "from here", read)
+	page, err := OnPage([]byte("before\n<!-- the table of b begins -->\nold\n<!-- the table of b ends -->\nafter\n"), "b", "from here", read)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"before", "<!-- the table begins -->", "", "from here", "",
+		"before", "<!-- the table of b begins -->", "", "from here", "",
 		"| figure | median | smallest to largest | CPU µs an operation | to its floors | target | |", "| --- | --- | --- | --- | --- | --- | --- |",
 		"| g/floor | 150 msg/s | 100 to 200 | 2 |  |  |  ~ |",
 		"| g/rate | 75 msg/s | 60 to 90 | 4 | 0.50 of floor | 80 | **missed**, CPU 1 **missed** ~ |",
-		"", "<!-- the table ends -->", "after", "",
+		"", "<!-- the table of b ends -->", "after", "",
 	}, strings.Split(string(page), "\n"))
 
-	again, err := OnPage(page, "from here", read)
+	again, err := OnPage(page, "b", "from here", read)
 	require.NoError(t, err)
 	require.Equal(t, string(page), string(again))
-	_, err = OnPage([]byte("no marks"), "", nil)
+	_, err = OnPage([]byte("no marks"), "b", "", nil)
 	require.ErrorContains(t, err, "does not have the lines")
 	_, err = ReadLines(strings.NewReader(`{"name":"g/f"}` + "\n{"))
 	require.ErrorContains(t, err, "record 2")

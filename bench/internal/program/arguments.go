@@ -28,10 +28,10 @@ type options struct {
 	list     bool
 }
 
-const usage = `usage: bench [flags] [group ...]
+const usage = `usage: %[1]s [flags] [group ...]
 
 Measures what a cluster does in a second beside what the machine could do at
-most. Without a group all are measured%s.
+most. Without a group all are measured%[2]s.
 
 Standard output has one JSON object a line for each figure; progress and, in
 the end, a table are on standard error. The exit status is 1 when a message
@@ -39,22 +39,22 @@ was lost, doubled or came out of order, except by a product that is only
 measured to compare with.
 
 examples:
-  bench                          everything but the slow groups
-  bench all                      the slow ones too
-  bench remote                   one group
-  bench -runs 5 -time 5s local   more runs, longer ones
-  bench -cpuprofile /tmp/p ask   also a profile of each process, for pprof
-  bench -runs 5 -against old ask beside another build of this program, in turns
-  bench -page performance.md -from "1 May, commit 1234567" <lines.jsonl
-  bench local 2>/dev/null | jq -r '[.name,.value,.ratio] | @tsv'
+  %[1]s                          everything but the slow groups
+  %[1]s all                      the slow ones too
+  %[1]s remote                   one group
+  %[1]s -runs 5 -time 5s local   more runs, longer ones
+  %[1]s -cpuprofile /tmp/p ask   also a profile of each process, for pprof
+  %[1]s -runs 5 -against old ask beside another build of this program, in turns
+  %[1]s -page performance.md -from "1 May, commit 1234567" <lines.jsonl
+  %[1]s local 2>/dev/null | jq -r '[.name,.value,.ratio] | @tsv'
 
 groups:
 `
 
 // parse reads the command line.
-func parse(groups []harness.Group, args []string, stderr io.Writer) (options, error) {
+func parse(name string, groups []harness.Group, args []string, stderr io.Writer) (options, error) {
 	o := options{}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // Faults are reported by the caller, once.
 	flags.IntVar(&o.runs, "runs", 3, "how many `times` each figure is measured, 1 to 100")
 	flags.DurationVar(&o.time, "time", 2*time.Second, "how `long` a rate is measured in each run, 10ms to 1h")
@@ -75,7 +75,7 @@ func parse(groups []harness.Group, args []string, stderr io.Writer) (options, er
 		if len(optional) > 0 {
 			but = " but these, which take long:\n" + strings.Join(optional, ", ")
 		}
-		fmt.Fprintf(stderr, usage, but)
+		fmt.Fprintf(stderr, usage, name, but)
 		for _, g := range groups {
 			fmt.Fprintf(stderr, "  %-10s %s\n", g.Name, g.About)
 		}

@@ -31,6 +31,7 @@ const (
 
 // Program is what the processes of the program do.
 type Program struct {
+	Name    string                    // As people call it.
 	Groups  []harness.Group           // What can be measured.
 	Servers map[string]harness.Server // The peers of the processes that measure, by their roles.
 	Plugins map[string]func()         // Roles that use the standard streams in their own way. They end the process.
@@ -44,7 +45,7 @@ func (p Program) Main(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	defer stop()
 	executable, err := os.Executable()
 	if err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
+		fmt.Fprintln(stderr, p.Name+":", err)
 		return statusFailed
 	}
 	l := harness.Launcher{Program: executable, Args: prefix}
@@ -57,10 +58,10 @@ func (p Program) Main(args []string, stdin io.Reader, stdout, stderr io.Writer, 
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return statusOK
 	case errors.Is(err, errUsage):
-		fmt.Fprintln(stderr, "bench:", err)
+		fmt.Fprintln(stderr, p.Name+":", err)
 		return statusUsage
 	default:
-		fmt.Fprintln(stderr, "bench:", err)
+		fmt.Fprintln(stderr, p.Name+":", err)
 		return statusFailed
 	}
 }
@@ -104,13 +105,13 @@ func (p Program) play(ctx context.Context, s harness.Spec, k *harness.Link) (err
 }
 
 var (
-	errUsage = errors.New("see bench -h")
+	errUsage = errors.New("see the help, -h")
 	errWrong = errors.New("messages were lost, doubled or out of order")
 )
 
 // run runs the measurements of the command line.
 func (p Program) run(ctx context.Context, l harness.Launcher, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
-	o, err := parse(p.Groups, args, stderr)
+	o, err := parse(p.Name, p.Groups, args, stderr)
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (p Program) run(ctx context.Context, l harness.Launcher, args []string, std
 	case o.list:
 		return list(stdout, o.groups)
 	case o.page != "":
-		return renew(o.page, o.from, stdin)
+		return renew(o.page, p.Name, o.from, stdin)
 	}
 	if o.profile != "" {
 		if err := os.MkdirAll(o.profile, 0o755); err != nil {
@@ -132,13 +133,13 @@ func (p Program) run(ctx context.Context, l harness.Launcher, args []string, std
 	var all []figure.Record
 	for _, g := range o.groups {
 		if why := g.Lacks(); why != "" {
-			fmt.Fprintf(stderr, "bench: group %s is left out: %s\n", g.Name, why)
+			fmt.Fprintf(stderr, "%s: group %s is left out: %s\n", p.Name, g.Name, why)
 			continue
 		}
 		records, failed := r.run(ctx, g)
 		r.progress.Clear()
 		if failed != nil {
-			fmt.Fprintln(stderr, "bench:", failed)
+			fmt.Fprintln(stderr, p.Name+":", failed)
 			err = errors.Join(err, fmt.Errorf("group %s was not measured to its end", g.Name))
 		}
 		if err := figure.Lines(stdout, records); err != nil {
@@ -160,7 +161,7 @@ func (p Program) run(ctx context.Context, l harness.Launcher, args []string, std
 }
 
 // renew puts the lines of an earlier run into the table of a page.
-func renew(page, from string, lines io.Reader) error {
+func renew(page, table, from string, lines io.Reader) error {
 	records, err := figure.ReadLines(lines)
 	if err != nil {
 		return fmt.Errorf("the standard input: %w", err)
@@ -169,7 +170,7 @@ func renew(page, from string, lines io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if text, err = figure.OnPage(text, from, records); err != nil {
+	if text, err = figure.OnPage(text, table, from, records); err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}
 	return os.WriteFile(page, text, 0o644)

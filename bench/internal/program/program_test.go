@@ -35,7 +35,7 @@ func floors() Program {
 	loses := harness.Single(func(context.Context, harness.Spec, *harness.Link) (figure.Outcome, error) {
 		return figure.Outcome{Values: map[string]float64{"rate": 1}, Lost: 7}, nil
 	}, harness.Spec{}, figure.Figure{Name: "loses"})
-	return Program{Groups: []harness.Group{
+	return Program{Name: "bench", Groups: []harness.Group{
 		{Name: "local", About: "one process", Experiments: []harness.Experiment{passed}},
 		{Name: "remote", About: "two processes", Experiments: []harness.Experiment{passed}},
 		{Name: "slow", About: "not by itself", Optional: true, Experiments: []harness.Experiment{loses}},
@@ -44,28 +44,28 @@ func floors() Program {
 
 func TestArguments(t *testing.T) {
 	groups := floors().Groups
-	o, err := parse(groups, nil, io.Discard)
+	o, err := parse("bench", groups, nil, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 3, o.runs)
 	require.Len(t, o.groups, 2)
 	for _, g := range o.groups {
 		require.False(t, g.Optional)
 	}
-	o, err = parse(groups, []string{"-runs", "5", "-time", "100ms", "remote", "local"}, io.Discard)
+	o, err = parse("bench", groups, []string{"-runs", "5", "-time", "100ms", "remote", "local"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 5, o.runs)
 	require.Equal(t, 100*time.Millisecond, o.time)
 	require.Equal(t, "local", o.groups[0].Name, "in the order of the plan")
 	require.Equal(t, "remote", o.groups[1].Name)
-	o, err = parse(groups, []string{"all"}, io.Discard)
+	o, err = parse("bench", groups, []string{"all"}, io.Discard)
 	require.NoError(t, err)
 	require.Len(t, o.groups, 3)
 	for _, wrong := range [][]string{{"-runs", "0"}, {"-runs", "many"}, {"-time", "1ns"}, {"-entities", "-1"}, {"nothing"}, {"-x"}} {
-		_, err := parse(groups, wrong, io.Discard)
+		_, err := parse("bench", groups, wrong, io.Discard)
 		require.ErrorIs(t, err, errUsage, "%v", wrong)
 	}
 	var help bytes.Buffer
-	_, err = parse(groups, []string{"-h"}, &help)
+	_, err = parse("bench", groups, []string{"-h"}, &help)
 	require.ErrorIs(t, err, flag.ErrHelp)
 	for _, g := range groups {
 		require.Contains(t, help.String(), "  "+g.Name+" ")

@@ -15,6 +15,6 @@ import (
 )
 
 func main() {
-	p := program.Program{Groups: groups.Groups(), Servers: groups.Servers()}
+	p := program.Program{Name: "peers", Groups: groups.Groups(), Servers: groups.Servers()}
 	os.Exit(p.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
