@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/config/manual"
+	"github.com/quorate/quorate/plugins"
+	"github.com/quorate/quorate/plugins/host"
 	"github.com/quorate/quorate/tools/internal/reference"
 )
 
@@ -77,17 +79,26 @@ func (r *Reference) read(s *Session) ([]manual.Setting, error) {
 	if err != nil {
 		return nil, RejectedError{err.Error()}
 	}
-	d, err := declared(s.Stderr, name, cfg)
-	switch {
-	case err != nil:
+	d, err := declaredSettings(s, name, cfg)
+	if err != nil {
 		return nil, err
-	case d.Fault != nil:
-		return nil, fmt.Errorf("what the plugin %s says of its settings cannot be used: %w", name, d.Fault)
-	case d.Schema == nil:
-		return nil, fmt.Errorf("the plugin %s does not say which settings it takes", name)
 	}
 	about := strings.TrimSpace(d.Manifest.Name + " " + d.Manifest.Version)
 	return reference.Plugin("plugins."+name+".settings", "The settings of "+about+".", d.Schema.Text())
+}
+
+// declaredSettings starts a plugin and returns what it says of itself, which has a schema.
+func declaredSettings(s *Session, name string, cfg plugins.Config) (host.Declaration, error) {
+	d, err := declared(s.Stderr, name, cfg)
+	switch {
+	case err != nil:
+		return d, err
+	case d.Fault != nil:
+		return d, fmt.Errorf("what the plugin %s says of its settings cannot be used: %w", name, d.Fault)
+	case d.Schema == nil:
+		return d, fmt.Errorf("the plugin %s does not say which settings it takes", name)
+	}
+	return d, nil
 }
 
 // explain prints one setting as a paragraph.
@@ -106,31 +117,4 @@ func explain(s *Session, one manual.Setting) {
 		field(s.Stdout, "  reload", "needs a restart of the node")
 	}
 	field(s.Stdout, "  variable", one.Variable)
-}
-
-// Schema is the command that prints the JSON Schema.
-type Schema struct {
-	defaults any
-}
-
-// Help is the text after the one-line help.
-func (*Schema) Help() string {
-	return `An editor with a YAML language server completes and checks a file whose first
-line is
-` + "  # yaml-language-server: $schema=" + reference.SchemaID + `
-or names a copy of this output there. The schema describes one file; what must
-fit together across files and settings is seen by: quorate config check`
-}
-
-// Run prints the schema.
-func (c *Schema) Run(s *Session) error {
-	settings, err := reference.Read()
-	if err != nil {
-		return err
-	}
-	schema, err := reference.Schema(settings, c.defaults)
-	if err != nil {
-		return err
-	}
-	return s.PrintJSON(schema)
 }

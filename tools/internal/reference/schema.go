@@ -4,9 +4,11 @@
 package reference
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"strings"
 
 	"github.com/quorate/quorate/config"
@@ -60,6 +62,31 @@ func Schema(described []manual.Setting, defaults any) (map[string]any, error) {
 		place(nodes, s, node)
 	}
 	return root, nil
+}
+
+// WithPlugins adds to a schema what plugins say of their settings, by their names: a JSON Schema each, which a host has
+// read. Each becomes a document within the document, so that what it refers to stays its own.
+func WithPlugins(schema map[string]any, settings map[string][]byte) error {
+	if len(settings) == 0 {
+		return nil
+	}
+	plugins := schema["properties"].(object)["plugins"].(object) // As made by Schema of the whole configuration.
+	each, named := plugins["additionalProperties"].(object), object{}
+	for name, text := range settings {
+		var of any
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		if err := d.Decode(&of); err != nil {
+			return fmt.Errorf("reference: the schema of plugins.%s.settings: %w", name, err)
+		}
+		if s, ok := of.(object); ok { // Else it is true or false.
+			s["$id"] = SchemaID + "/plugins/" + url.PathEscape(name)
+		}
+		own, its := maps.Clone(each), maps.Clone(each["properties"].(object))
+		its["settings"], own["properties"], named[name] = of, its, own
+	}
+	plugins["properties"] = named
+	return nil
 }
 
 // place puts the schema of a setting into that of the group around it.

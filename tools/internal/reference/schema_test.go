@@ -13,6 +13,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quorate/quorate/tools/internal/reference"
 )
 
 // committedSchema returns the schema that editors are pointed at.
@@ -112,4 +114,24 @@ func TestSchemaTakesTheFilesOfTheRepository(t *testing.T) {
 		}
 	}
 	require.Positive(t, seen, "no file configures a node: the patterns miss the examples")
+}
+
+// What a plugin says of its settings holds for the plugin of that name alone, with its own definitions.
+func TestSchemaKnowsTheSettingsOfPlugins(t *testing.T) {
+	committed := committedSchema(t)
+	require.NoError(t, reference.WithPlugins(committed, map[string][]byte{
+		"witness": []byte(`{"properties": {"grace": {"$ref": "#/$defs/time"}}, "additionalProperties": false, "$defs": {"time": {"type": "integer", "maximum": 9}}}`),
+		"zones":   []byte(`true`),
+	}))
+	schema := compiled(t, committed)
+	plugin := func(name, settings string) string {
+		return "plugins: {" + name + ": {policy: downing, path: x, settings: " + settings + "}}"
+	}
+	for _, good := range []string{plugin("witness", "{grace: 9}"), plugin("zones", "{grace: ten}"), plugin("unknown", "{grace: ten}")} {
+		require.NoError(t, valid(t, schema, good), good)
+	}
+	for _, bad := range []string{plugin("witness", "{grace: 10}"), plugin("witness", "{grac: 9}"), "plugins: {witness: {polic: downing}}"} {
+		require.Error(t, valid(t, schema, bad), bad)
+	}
+	require.ErrorContains(t, reference.WithPlugins(committedSchema(t), map[string][]byte{"witness": []byte(`{`)}), "plugins.witness.settings")
 }
