@@ -33,10 +33,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/quorate/quorate/internal/patience"
 	"github.com/quorate/quorate/plugins"
 	"github.com/quorate/quorate/plugins/host"
+	pluginv1 "github.com/quorate/quorate/plugins/proto/quorate/plugin/v1"
 )
 
 // The page about plugins says how a node and a plugin shake hands, for authors in other languages.
@@ -216,21 +218,43 @@ func TestTheHandshakeOfTheDocumentationIsTrue(t *testing.T) {
 		return raw
 	}
 	rows := pageRows(t, "| call | request | answer |")
-	require.Len(t, rows, 3)
+	require.Len(t, rows, 4)
+	calls, shutdown := rows[:3], rows[3]
 	stranger, _ := selfSigned(t)
 	var answer []byte
-	require.Error(t, b.dial(t, stranger).Invoke(t.Context(), rows[0][0], bytesOf(rows[0][1]), &answer))
+	require.Error(t, b.dial(t, stranger).Invoke(t.Context(), calls[0][0], bytesOf(calls[0][1]), &answer))
 	conn := b.dial(t, b.own)
-	for _, row := range rows[:2] {
+	for _, row := range calls {
 		require.NoError(t, conn.Invoke(t.Context(), row[0], bytesOf(row[1]), &answer), row[0])
-		require.Equal(t, bytesOf(row[2]), answer, row[0])
+		want := bytesOf(row[2])
+		if row[0] == pluginv1.Plugin_Describe_FullMethodName {
+			want = withSchemaOf(t, want, answer)
+		}
+		require.Equal(t, want, answer, row[0])
 	}
 	// A plugin may end before its answer has arrived: the page says that nobody waits for it.
-	require.Empty(t, bytesOf(rows[2][1]))
-	_ = conn.Invoke(t.Context(), rows[2][0], []byte{}, &answer)
+	require.Empty(t, bytesOf(shutdown[1]))
+	_ = conn.Invoke(t.Context(), shutdown[0], []byte{}, &answer)
 	ended := make(chan error, 1)
 	go func() { ended <- b.cmd.Wait() }() // Ends with the process, which the last call has told to end.
 	require.NoError(t, patience.Receive(t, ended, "the end of the plugin, which is told to shut down"))
+}
+
+// withSchemaOf returns the description of the page, whose schema is as short as one by hand can be, with the schema
+// that the SDK has made of the settings.
+func withSchemaOf(t *testing.T, page, answer []byte) []byte {
+	t.Helper()
+	var want, got pluginv1.DescribeResponse
+	require.NoError(t, proto.Unmarshal(page, &want))
+	require.NoError(t, proto.Unmarshal(answer, &got))
+	require.Equal(t, "{}", string(want.GetSettingsSchema()))
+	_, err := host.ReadSchema(got.GetSettingsSchema())
+	require.NoError(t, err)
+	require.Contains(t, string(got.GetSettingsSchema()), `"grace"`)
+	want.SettingsSchema = got.GetSettingsSchema()
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(&want)
+	require.NoError(t, err)
+	return b
 }
 
 func TestTheWalkInGoOfTheDocumentationArrives(t *testing.T) { walk(t, commandLine(t), "### In Go") }
