@@ -76,14 +76,16 @@ func TestData(t *testing.T) {
 	require.True(t, *found["standings-lost"].Met)
 }
 
-// Processes that do nothing use a little of everything.
+// Processes that do nothing are measured. How much they send within a second depends on the machine.
 func TestQuiet(t *testing.T) {
 	t.Parallel() // It waits most of its time.
 	g := quietGroup()
 	g.Experiments[0].Spec.Nodes = 2
 	found, _ := run(t, g, "0")
-	for name, r := range found {
-		require.Positive(t, r.Value, name)
+	require.Len(t, found, len(g.Experiments[0].Figures))
+	if harness.SocketsCounted {
+		require.Positive(t, found["resident-own"].Value)
+		require.Greater(t, found["resident"].Value, found["resident-own"].Value)
 	}
 }
 

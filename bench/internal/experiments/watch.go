@@ -15,7 +15,7 @@ import (
 )
 
 // Every entity has a watch that notes its answers ([watch.note]). It asks it at a fixed interval, or a few
-// callers ask all entities in turn, without a pause ([watches.askOn]). A [summary] adds the watches up.
+// callers ask all entities in turn, without a pause ([watches.ask]). A [summary] adds the watches up.
 
 const (
 	// watchEvery is how often each entity is asked, and so the resolution of a gap.
@@ -140,7 +140,7 @@ type summary struct {
 	failed  []int           // By entity.
 	cause   error
 	p99     float64   // In milliseconds; of a baseline alone.
-	slowest float64   // The same.
+	slowest float64   // The longest answer of a baseline, in milliseconds.
 	oldest  time.Time // When the last answered question was asked, the earliest of all; zero while an entity has answered none.
 }
 

@@ -23,7 +23,7 @@ type Record struct {
 	Better string             `json:"better"`
 	Values []float64          `json:"values"`                  // In the order of the runs.
 	CPU    float64            `json:"cpu_us_per_op,omitempty"` // Median of the processor time, of all processes together.
-	CPUs   []float64          `json:"cpu_values,omitempty"`    // In the order of the runs; without values where none was measured.
+	CPUs   []float64          `json:"cpu_values,omitempty"`    // In the order of the runs; nil without any.
 	Stall  float64            `json:"stall_ms,omitempty"`      // Longest time without an arrival, of all runs.
 	Floor  string             `json:"floor,omitempty"`
 	Ratio  float64            `json:"ratio,omitempty"`  // Ratio of the value to that of the first floor.
